@@ -1,0 +1,20 @@
+/* Raising errors. See include/hearth/status.h for the contract. */
+#ifndef HTH_BASE_STATUS_H
+#define HTH_BASE_STATUS_H
+
+#include "hearth/status.h"
+
+/* Fill *err (if not NULL) with a status and a formatted text, and return the status, so that a caller can write
+ * `return hth_fail(err, HEARTH_BAD_FILE, "...", ...)`. Control characters and invalid bytes that arrive through %s are
+ * shown as '?', so a hostile file cannot write to a terminal. */
+hearth_status hth_fail(hearth_error *err, hearth_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Return early when an expression fails. */
+#define HTH_TRY(expression)                                                                        \
+    do {                                                                                           \
+        hearth_status try_status_ = (expression);                                                  \
+        if (try_status_ != HEARTH_OK) return try_status_;                                          \
+    } while (0)
+
+#endif

@@ -1,0 +1,15 @@
+/* Opening a tokenizer from a GGUF that is already mapped: the engine and the command line share one mapping. */
+#ifndef HTH_TEXT_TOKENIZER_H
+#define HTH_TEXT_TOKENIZER_H
+
+#include "gguf/gguf.h"
+#include "hearth/tokenizer.h"
+
+/* As hearth_tokenizer_open. The tokenizer keeps pointers into the mapping: g must outlive it, and is not closed by it. */
+hearth_status hth_tokenizer_from_gguf(const hth_gguf *g, const hearth_tokenizer_options *options,
+                                      hearth_tokenizer **out, hearth_error *err);
+
+/* Names of the known pre-tokenizers, separated by spaces; static storage. */
+const char *hth_tokenizer_pre_names(void);
+
+#endif
