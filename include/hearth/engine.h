@@ -1,0 +1,154 @@
+/* An engine: one model opened on a backend with a plan. A session: one timeline of tokens in it.
+ *
+ *   hearth_engine_open      pays every one-time cost and keeps the bill (hearth_ledger)
+ *   hearth_session_create   takes one of the planned sessions
+ *   hearth_session_sync     makes a session hold exactly these tokens, keeping the prefix it already has
+ *   hearth_engine_run       computes rows of one or several sessions together (batched decode)
+ *
+ * Same bits: the logits of a row are bit-for-bit the same whatever else is in the call, however the tokens were cut into
+ * calls and passes, for any number of threads and any instruction set.
+ *
+ * Threads: one thread at a time may be inside an engine and its sessions. Different engines are independent.
+ * After open, calls allocate nothing.
+ */
+#ifndef HEARTH_ENGINE_H
+#define HEARTH_ENGINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "hearth/options.h"
+#include "hearth/status.h"
+#include "hearth/tokenizer.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct hearth_engine hearth_engine;
+typedef struct hearth_session hearth_session;
+
+/* ---- Open ---- */
+
+/* Open the model at PATH. options may be NULL (defaults). On failure *out is NULL, everything is released, and the error
+ * names what was wrong; over the budget, every term of the plan is in the text. */
+HEARTH_API hearth_status hearth_engine_open(const char *path, const hearth_options *options, hearth_engine **out,
+                                            hearth_error *err);
+/* Release; sessions still open are released with it. *engine becomes NULL; NULL is ignored. */
+HEARTH_API void hearth_engine_close(hearth_engine **engine);
+
+typedef struct hearth_model_info {
+    const char *architecture; /* "llama" */
+    const char *name;         /* general.name, "" when absent */
+    int32_t vocab;            /* logits a row */
+    int64_t layers, embedding;
+    int64_t model_context;    /* positions the model was made for */
+    int64_t context;          /* positions a session of this engine can hold */
+    int64_t rows, outputs, sessions; /* as planned */
+    int threads;
+    const char *kernels;      /* tier in use: "avx2" */
+    const char *kv;           /* "f16" or "f32" */
+} hearth_model_info;
+
+/* Facts; pointers live as long as the engine. */
+HEARTH_API void hearth_engine_info(const hearth_engine *engine, hearth_model_info *out);
+/* The model's tokenizer, owned by the engine. */
+HEARTH_API const hearth_tokenizer *hearth_engine_tokenizer(const hearth_engine *engine);
+
+/* One row of the bill that open paid. */
+typedef struct hearth_ledger_row {
+    const char *what;      /* "map", "tokenizer", "program", "kernels", "plan", "arenas", "residency", "warm pass" … */
+    double start_ms, end_ms; /* since open began */
+    double exposed_ms;     /* time that open waited for this alone; exposed times sum to the total */
+    uint64_t bytes;        /* mapped, allocated or read */
+    uint64_t minor_faults, major_faults;
+} hearth_ledger_row;
+
+HEARTH_API size_t hearth_engine_ledger(const hearth_engine *engine, const hearth_ledger_row **rows);
+
+/* One term of the memory plan. */
+typedef struct hearth_plan_term {
+    const char *what; /* "weights (mapped)", "KV blocks", "activations" … */
+    uint64_t bytes;
+    int mapped;       /* 1: pages of the file, which the system may take back; 0: private memory */
+} hearth_plan_term;
+
+HEARTH_API size_t hearth_engine_plan(const hearth_engine *engine, const hearth_plan_term **terms);
+
+/* Work done since open; every field only grows. */
+typedef struct hearth_counters {
+    uint64_t calls;        /* run and sync */
+    uint64_t passes;
+    uint64_t rows;         /* tokens computed */
+    uint64_t outputs;      /* rows of logits made */
+    uint64_t row_reads;    /* embedding rows read from the file */
+    uint64_t blocks_used;  /* KV blocks in use now (a level, not a count) */
+    uint64_t blocks_total; /* KV blocks planned */
+} hearth_counters;
+
+HEARTH_API void hearth_engine_counters(const hearth_engine *engine, hearth_counters *out);
+
+/* ---- Explain: what open would do, computing nothing and touching no weight ---- */
+
+/* Write program, plan, kernels and options in force as text. */
+HEARTH_API hearth_status hearth_explain(const char *path, const hearth_options *options, FILE *out, hearth_error *err);
+
+/* ---- Sessions ---- */
+
+/* HEARTH_TOO_LONG when all planned sessions are open. */
+HEARTH_API hearth_status hearth_session_create(hearth_engine *engine, hearth_session **out, hearth_error *err);
+HEARTH_API void hearth_session_free(hearth_session **session); /* its blocks return to the pool */
+
+HEARTH_API int64_t hearth_session_position(const hearth_session *session); /* tokens consumed */
+/* The tokens consumed, valid until the session changes. */
+HEARTH_API const hearth_token *hearth_session_tokens(const hearth_session *session);
+
+/* Go back to `position` tokens (0: empty). HEARTH_BAD_ARGUMENT when it is negative or beyond the position. A poisoned
+ * session that goes back to 0 is whole again. */
+HEARTH_API hearth_status hearth_session_truncate(hearth_session *session, int64_t position, hearth_error *err);
+
+typedef struct hearth_sync_report {
+    int64_t shared;   /* leading tokens that the session and the request have in common */
+    int64_t kept;     /* leading tokens that were not computed again */
+    int64_t computed; /* rows computed */
+    int64_t passes;
+} hearth_sync_report;
+
+/* Make the session hold exactly `tokens` (count >= 1): keep the common prefix, go back, compute the rest. *logits are those
+ * of the last token, valid until the next call on the engine; it is computed again when the whole request was held. report
+ * may be NULL. HEARTH_TOO_LONG, with both numbers, when the context is too small: then nothing has changed. */
+HEARTH_API hearth_status hearth_session_sync(hearth_session *session, const hearth_token *tokens, int64_t count,
+                                             const float **logits, hearth_sync_report *report, hearth_error *err);
+
+/* ---- Runs ---- */
+
+typedef enum hearth_outputs {
+    HEARTH_OUTPUT_NONE, /* no logits */
+    HEARTH_OUTPUT_LAST, /* logits after the item's last token */
+    HEARTH_OUTPUT_ALL   /* logits after each token */
+} hearth_outputs;
+
+/* Tokens to append to one session. */
+typedef struct hearth_item {
+    hearth_session *session;
+    const hearth_token *tokens;
+    int64_t count;         /* >= 1 */
+    hearth_outputs outputs;
+    const float *logits;   /* out: [outputs of this item][vocab], valid until the next call on the engine; NULL for none */
+} hearth_item;
+
+/* Append all items' tokens, each session at most once, in as few passes as the rows need. All checks (ids, context, blocks,
+ * outputs planned) come before any row runs: a refused call has changed nothing. A failure inside a pass poisons the
+ * sessions of that call by name. */
+HEARTH_API hearth_status hearth_engine_run(hearth_engine *engine, hearth_item *items, size_t count, hearth_error *err);
+
+/* The passes of a call, for a progress display: called on the calling thread after each pass with rows done and rows in
+ * all. A non-zero answer stops the call: HEARTH_CANCELLED, the sessions hold the rows done. NULL removes it. */
+typedef int hearth_progress_fn(void *context, int64_t done, int64_t total);
+HEARTH_API void hearth_engine_set_progress(hearth_engine *engine, hearth_progress_fn *progress, void *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

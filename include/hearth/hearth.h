@@ -1,0 +1,12 @@
+/* All of Hearth's public headers. */
+#ifndef HEARTH_HEARTH_H
+#define HEARTH_HEARTH_H
+
+#include "hearth/engine.h"
+#include "hearth/file.h"
+#include "hearth/options.h"
+#include "hearth/sampler.h"
+#include "hearth/status.h"
+#include "hearth/tokenizer.h"
+
+#endif

@@ -1,0 +1,30 @@
+/* Where activations live: offsets in one arena, by liveness.
+ *
+ * Two tensors share bytes only when no op needs both. The output of an elementwise op (ADD, SCALE, SOFTCAP, ACT, GLU, ROPE,
+ * norms) takes the place of an input of the same size that dies there. Sizes are those of the largest extents planned for;
+ * rows lie at a fixed stride, so a pass of fewer rows uses a prefix of each tensor.
+ */
+#ifndef HTH_PROGRAM_PLAN_H
+#define HTH_PROGRAM_PLAN_H
+
+#include <stdio.h>
+
+#include "program/program.h"
+
+#define HTH_PLAN_ALIGN 64
+
+typedef struct hth_plan {
+    hth_extents extents;  /* the largest a pass may have */
+    uint64_t *offset;     /* [n_tensors] bytes from the activation arena's start; UINT64_MAX for tensors not in it */
+    uint64_t bytes;       /* the arena's size */
+    uint64_t logits_bytes;/* the output tensor, kept apart */
+} hth_plan;
+
+/* offset is owned by the plan; free with hth_plan_free. HEARTH_TOO_LONG when a size overflows. */
+hearth_status hth_plan_make(const hth_program *program, const hth_extents *extents, hth_plan *out, hearth_error *err);
+void hth_plan_free(hth_plan *plan);
+
+/* Assert-level check that no two live tensors overlap (debug builds and tests). */
+bool hth_plan_is_valid(const hth_program *program, const hth_plan *plan);
+
+#endif
