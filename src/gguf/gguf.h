@@ -79,7 +79,7 @@ int hth_gguf_file_count(const hth_gguf *g);
 const hth_gguf_file *hth_gguf_file_at(const hth_gguf *g, int i);
 
 uint64_t hth_gguf_kv_count(const hth_gguf *g);
-const hth_gguf_kv *hth_gguf_kv_at(const hth_gguf *g, uint64_t i); /* in file order, shard 0 first */
+const hth_gguf_kv *hth_gguf_kv_at(const hth_gguf *g, uint64_t i); /* in file order; of a split set, the first shard's */
 const hth_gguf_kv *hth_gguf_find(const hth_gguf *g, const char *key); /* NULL when absent; O(1) */
 
 uint64_t hth_gguf_tensor_count(const hth_gguf *g);

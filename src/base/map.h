@@ -1,0 +1,25 @@
+/* A file mapped whole, read-only.
+ *
+ * The mapping is shared with the system's page cache: it costs address space, not memory of our own. If the file
+ * shrinks while it is mapped, touching what is gone raises SIGBUS.
+ */
+#ifndef HTH_BASE_MAP_H
+#define HTH_BASE_MAP_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+
+typedef struct hth_map {
+    const unsigned char *data; /* page-aligned; NULL when nothing is mapped */
+    size_t size;
+} hth_map;
+
+/* Map the regular file at PATH. HEARTH_NOT_FOUND: no such file. HEARTH_IO: a directory, a device, no permission …
+ * HEARTH_BAD_FILE: an empty file. On failure *map is zeroed. */
+hearth_status hth_map_open(hth_map *map, const char *path, hearth_error *err);
+
+/* Unmap and zero *map. A zeroed map is ignored. */
+void hth_map_close(hth_map *map);
+
+#endif
