@@ -49,10 +49,10 @@ size_t hth_qact_bytes(int64_t rows, int64_t k);
 void hth_qact_carve(hth_qact *a, int64_t rows, int64_t k, int block, void *base);
 
 /* Quantize rows row0..row1-1 of x (row r at x + r*ldx) into the same rows of *out.
- *   amax = max |x| over the block (a NaN never becomes amax);
+ *   amax = max |x| over the block, where a NaN counts as larger than infinity;
  *   if amax < 2^-100: d = 0, q = 0;  else: d = amax / 127, id = 127 / amax,
  *   t = x * id; t = t < 127 ? t : 127; t = t > -127 ? t : -127 (so NaN becomes 127); q = t rounded to nearest even.
- * An infinite amax gives d = inf and id = 0; the products are then NaN or 0, which poisons the result as it should. */
+ * A NaN in x gives d = NaN; an infinite amax gives d = inf and id = 0. Either poisons the row's results, as it should. */
 typedef void hth_quantize_fn(const float *x, int64_t ldx, int64_t row0, int64_t row1, const hth_qact *out);
 
 /* ---- Linear ------------------------------------------------------------------------------------------------------ */
