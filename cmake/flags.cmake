@@ -1,5 +1,5 @@
-# Flags for every C file of the project. Arithmetic has a defined order (docs/architecture.md): no contraction, no
-# fast-math, and no -march=native: kernels carry their own instruction-set flags, file by file.
+# Flags for every C file of the project. Arithmetic has a defined order (docs/numerics.md): no contraction, no fast-math,
+# and no -march=native: kernels carry their own instruction-set flags, file by file (src/backends/cpu/cpu.cmake).
 add_library(hearth_flags INTERFACE)
 target_compile_definitions(hearth_flags INTERFACE _GNU_SOURCE)
 target_compile_options(hearth_flags INTERFACE
@@ -9,12 +9,13 @@ target_compile_options(hearth_flags INTERFACE
 if(HEARTH_WERROR)
   target_compile_options(hearth_flags INTERFACE -Werror)
 endif()
-if(CMAKE_C_COMPILER_ID STREQUAL "Clang")
-  target_compile_options(hearth_flags INTERFACE -Wno-gnu-zero-variadic-macro-arguments)
-endif()
-if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
-  set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
-endif()
+
+# Every build keeps its asserts (no NDEBUG): they guard against our own faults, and none stands in an inner loop.
+# -O2 for control code; the kernels of the faster tiers ask for -O3 themselves.
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
+set(CMAKE_C_FLAGS_RELEASE "-O2")
+
+# Sanitized code runs at -O1: fast enough for the whole test suite, with usable stacks.
 if(HEARTH_SANITIZE)
   target_compile_options(hearth_flags INTERFACE
     -fsanitize=${HEARTH_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)

@@ -1,0 +1,22 @@
+# The libraries Hearth is built on, all from pkg-config. A missing one ends the configuration with the name of the Debian
+# package that brings it (scripts/packages.sh holds the whole list).
+find_package(Threads REQUIRED)
+find_package(PkgConfig)
+if(NOT PKG_CONFIG_FOUND)
+  message(FATAL_ERROR "pkg-config is missing (Debian: apt install pkg-config). scripts/packages.sh install build brings all that is needed.")
+endif()
+
+# hearth_find_library(PREFIX module debian-package): PkgConfig::PREFIX, or an error that says what to install.
+function(hearth_find_library prefix module package)
+  pkg_check_modules(${prefix} QUIET GLOBAL IMPORTED_TARGET ${module})
+  if(NOT TARGET PkgConfig::${prefix})
+    message(FATAL_ERROR "${module} is missing (Debian: apt install ${package}). scripts/packages.sh install build brings all that is needed.")
+  endif()
+endfunction()
+
+hearth_find_library(PCRE2 libpcre2-8 libpcre2-dev)
+hearth_find_library(UTF8PROC libutf8proc libutf8proc-dev)
+hearth_find_library(JANSSON jansson libjansson-dev)
+if(HEARTH_TESTS)
+  hearth_find_library(CMOCKA cmocka libcmocka-dev)
+endif()
