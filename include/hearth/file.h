@@ -55,17 +55,21 @@ HEARTH_API hearth_status hearth_file_tensor_at(const hearth_file *file, uint64_t
 /* HEARTH_NOT_FOUND when there is no such tensor. */
 HEARTH_API hearth_status hearth_file_find_tensor(const hearth_file *file, const char *name, hearth_file_tensor *out,
                                                  hearth_error *err);
-/* Dequantize `count` elements of row `row` (of dims[0] elements; rows counted over dims[1..3]) into float32 at `out`,
- * which holds dims[0] floats. HEARTH_UNSUPPORTED names a dtype that Hearth does not compute with. */
+/* Dequantize row `row` (of dims[0] elements; rows are counted over dims[1..3]) into the dims[0] floats at `out`. `tensor`
+ * must come from this file. HEARTH_UNSUPPORTED names a dtype that Hearth does not compute with. */
 HEARTH_API hearth_status hearth_file_read_row(const hearth_file *file, const hearth_file_tensor *tensor, uint64_t row,
                                               float *out, hearth_error *err);
 
 HEARTH_API uint64_t hearth_file_entry_count(const hearth_file *file);
 HEARTH_API hearth_status hearth_file_entry_at(const hearth_file *file, uint64_t i, hearth_file_entry *out,
                                               hearth_error *err);
-/* Values of entry i: element e (0 for a scalar). HEARTH_BAD_ARGUMENT when the type does not fit or e is out of range. */
+/* Values of entry i: element e (0 for a scalar). HEARTH_BAD_ARGUMENT when the type or an integer's value does not fit, or
+ * i or e is out of range. The integer forms read a bool as 0 or 1; the float form takes integers too. A string is handed
+ * out in place. */
 HEARTH_API hearth_status hearth_file_int(const hearth_file *file, uint64_t i, uint64_t e, int64_t *out,
                                          hearth_error *err);
+HEARTH_API hearth_status hearth_file_uint(const hearth_file *file, uint64_t i, uint64_t e, uint64_t *out,
+                                          hearth_error *err);
 HEARTH_API hearth_status hearth_file_float(const hearth_file *file, uint64_t i, uint64_t e, double *out,
                                            hearth_error *err);
 HEARTH_API hearth_status hearth_file_string(const hearth_file *file, uint64_t i, uint64_t e, const char **data,

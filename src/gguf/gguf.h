@@ -97,8 +97,9 @@ hearth_status hth_gguf_get_bool(const hth_gguf *g, const char *key, bool *out, h
 hearth_status hth_gguf_get_string(const hth_gguf *g, const char *key, hth_string *out, hearth_error *err);
 
 /* One element (or the scalar itself, i = 0) as an integer, double or string. i < kv->count is asserted. The integer
- * form answers HEARTH_BAD_FILE for values outside int64; it reads BOOL as 0 or 1. */
+ * forms answer HEARTH_BAD_FILE for values outside int64 or uint64; they read BOOL as 0 or 1. */
 hearth_status hth_gguf_int_at(const hth_gguf_kv *kv, uint64_t i, int64_t *out, hearth_error *err);
+hearth_status hth_gguf_uint_at(const hth_gguf_kv *kv, uint64_t i, uint64_t *out, hearth_error *err);
 hearth_status hth_gguf_float_at(const hth_gguf_kv *kv, uint64_t i, double *out, hearth_error *err);
 hearth_status hth_gguf_string_at(const hth_gguf_kv *kv, uint64_t i, hth_string *out, hearth_error *err);
 

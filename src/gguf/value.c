@@ -116,6 +116,17 @@ hearth_status hth_gguf_int_at(const hth_gguf_kv *kv, uint64_t i, int64_t *out, h
     return HEARTH_OK;
 }
 
+hearth_status hth_gguf_uint_at(const hth_gguf_kv *kv, uint64_t i, uint64_t *out, hearth_error *err) {
+    assert(i < kv->count);
+    integer v;
+    if (!load_integer(kv, i, &v)) return wrong_type(kv, "an integer", err);
+    if (v.negative)
+        return hth_fail(err, HEARTH_BAD_FILE, "key \"%.*s\", element %" PRIu64 ": %" PRId64 " is negative",
+                        SHOWN(kv->key), i, (int64_t)v.bits);
+    *out = v.bits;
+    return HEARTH_OK;
+}
+
 hearth_status hth_gguf_float_at(const hth_gguf_kv *kv, uint64_t i, double *out, hearth_error *err) {
     assert(i < kv->count);
     if (!load_float(kv, i, out)) return wrong_type(kv, "a number", err);
