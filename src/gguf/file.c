@@ -125,18 +125,15 @@ hearth_status hearth_file_entry_at(const hearth_file *file, uint64_t i, hearth_f
     return HEARTH_OK;
 }
 
-/* The record of entry i, if it has an element e. */
-static hearth_status find_element(const hearth_file *file, uint64_t i, uint64_t e, const hth_gguf_kv **out,
-                                  hearth_error *err) {
-    if (i >= file->gguf->kv_count)
-        return hth_fail(err, HEARTH_BAD_ARGUMENT, "metadata entry %" PRIu64 " of a file that has %" PRIu64, i,
-                        file->gguf->kv_count);
+/* The record of entry i, if it has an element e; else NULL and a bad argument raised. */
+static const hth_gguf_kv *find_element(const hearth_file *file, uint64_t i, uint64_t e, hearth_error *err) {
+    hearth_file_entry ignored;
+    if (hearth_file_entry_at(file, i, &ignored, err) != HEARTH_OK) return NULL;
     const hth_gguf_kv *kv = &file->gguf->kvs[i];
-    if (e >= kv->count)
-        return hth_fail(err, HEARTH_BAD_ARGUMENT, "element %" PRIu64 " of key \"%.*s\", which has %" PRIu64, e,
-                        SHOWN(kv->key), kv->count);
-    *out = kv;
-    return HEARTH_OK;
+    if (e < kv->count) return kv;
+    hth_fail(err, HEARTH_BAD_ARGUMENT, "element %" PRIu64 " of key \"%.*s\", which has %" PRIu64, e, SHOWN(kv->key),
+             kv->count);
+    return NULL;
 }
 
 /* That a well-formed value is not of the type asked for is the caller's fault here, not the file's. */
@@ -147,28 +144,28 @@ static hearth_status blame_caller(hearth_status status, hearth_error *err) {
 }
 
 hearth_status hearth_file_int(const hearth_file *file, uint64_t i, uint64_t e, int64_t *out, hearth_error *err) {
-    const hth_gguf_kv *kv;
-    HTH_TRY(find_element(file, i, e, &kv, err));
+    const hth_gguf_kv *kv = find_element(file, i, e, err);
+    if (!kv) return HEARTH_BAD_ARGUMENT;
     return blame_caller(hth_gguf_int_at(kv, e, out, err), err);
 }
 
 hearth_status hearth_file_uint(const hearth_file *file, uint64_t i, uint64_t e, uint64_t *out, hearth_error *err) {
-    const hth_gguf_kv *kv;
-    HTH_TRY(find_element(file, i, e, &kv, err));
+    const hth_gguf_kv *kv = find_element(file, i, e, err);
+    if (!kv) return HEARTH_BAD_ARGUMENT;
     return blame_caller(hth_gguf_uint_at(kv, e, out, err), err);
 }
 
 hearth_status hearth_file_float(const hearth_file *file, uint64_t i, uint64_t e, double *out, hearth_error *err) {
-    const hth_gguf_kv *kv;
-    HTH_TRY(find_element(file, i, e, &kv, err));
+    const hth_gguf_kv *kv = find_element(file, i, e, err);
+    if (!kv) return HEARTH_BAD_ARGUMENT;
     return blame_caller(hth_gguf_float_at(kv, e, out, err), err);
 }
 
 hearth_status hearth_file_string(const hearth_file *file, uint64_t i, uint64_t e, const char **data, size_t *size,
                                  hearth_error *err) {
-    const hth_gguf_kv *kv;
+    const hth_gguf_kv *kv = find_element(file, i, e, err);
     hth_string string;
-    HTH_TRY(find_element(file, i, e, &kv, err));
+    if (!kv) return HEARTH_BAD_ARGUMENT;
     HTH_TRY(blame_caller(hth_gguf_string_at(kv, e, &string, err), err));
     *data = string.data;
     *size = string.size;

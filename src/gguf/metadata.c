@@ -8,8 +8,10 @@
 /* name, bytes; in the order of hth_gguf_type */
 #define TYPES(X)                                                                                                       \
     X("u8", 1)                                                                                                         \
-    X("i8", 1) X("u16", 2) X("i16", 2) X("u32", 4) X("i32", 4) X("f32", 4) X("bool", 1) X("string", 0) X("array", 0)   \
-        X("u64", 8) X("i64", 8) X("f64", 8)
+    X("i8", 1)                                                                                                         \
+    X("u16", 2)                                                                                                        \
+    X("i16", 2) X("u32", 4) X("i32", 4) X("f32", 4) X("bool", 1) X("string", 0) X("array", 0) X("u64", 8) X("i64", 8)  \
+        X("f64", 8)
 
 const char *hth_gguf_type_name(hth_gguf_type type) {
     static const char *const names[HTH_GGUF_TYPE_COUNT] = {
