@@ -2,7 +2,8 @@
  *
  * Errors stick: once a call fails (a missing weight, a shape that does not fit), later calls do nothing and return
  * HTH_NONE, and hth_builder_finish answers the first error. So a recipe reads as the model's forward pass, without a check
- * on every line. Sites are formatted: hth_site(b, "blk.%d.attn_q", i) names the ops and tensors emitted next until changed.
+ * on every line. Sites and KV names get the scope's prefix: after hth_build_scope(b, "blk.%d.", 7), "attn_q" is the site
+ * "blk.7.attn_q".
  */
 #ifndef HTH_PROGRAM_BUILD_H
 #define HTH_PROGRAM_BUILD_H
@@ -17,6 +18,16 @@ void hth_builder_free(hth_builder **b);
 /* Record an error (the first one sticks). The text names file key or tensor. */
 void hth_builder_fail(hth_builder *b, hearth_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 bool hth_builder_failed(const hth_builder *b);
+
+/* Set the prefix of the sites that follow; "" for none. hth_builder_scope gives it back, valid until the next change. */
+void hth_build_scope(hth_builder *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *hth_builder_scope(const hth_builder *b);
+
+/* Facts for reports: layers, width of the residual stream, and the positions the model was made for. */
+void hth_build_facts(hth_builder *b, int64_t layers, int64_t embd, int64_t context);
+
+/* A declared tensor (for its dims), or NULL for HTH_NONE; valid until the next declaration or emission. */
+const hth_tensor *hth_build_tensor(const hth_builder *b, hth_tensor_id id);
 
 /* Declare tensors. */
 hth_tensor_id hth_build_weight(hth_builder *b, const char *name, hth_dtype dtype, int n_dims, const int64_t *dims,

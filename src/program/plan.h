@@ -3,6 +3,10 @@
  * Two tensors share bytes only when no op needs both. The output of an elementwise op (ADD, SCALE, SOFTCAP, ACT, GLU, ROPE,
  * norms) takes the place of an input of the same size that dies there. Sizes are those of the largest extents planned for;
  * rows lie at a fixed stride, so a pass of fewer rows uses a prefix of each tensor.
+ *
+ * A backend may run some neighbours as one step, so the plan holds their operands apart as if they were one op:
+ *  - consecutive LINEARs of the same input (q, k, v; gate, up): all outputs and the input;
+ *  - a LINEAR and the ADD right after it that reads its output: the ADD's output and the LINEAR's input.
  */
 #ifndef HTH_PROGRAM_PLAN_H
 #define HTH_PROGRAM_PLAN_H
@@ -14,17 +18,20 @@
 #define HTH_PLAN_ALIGN 64
 
 typedef struct hth_plan {
-    hth_extents extents;  /* the largest a pass may have */
-    uint64_t *offset;     /* [n_tensors] bytes from the activation arena's start; UINT64_MAX for tensors not in it */
-    uint64_t bytes;       /* the arena's size */
-    uint64_t logits_bytes;/* the output tensor, kept apart */
+    hth_extents extents;   /* the largest a pass may have */
+    uint64_t *offset;      /* [n_tensors] bytes from the activation arena's start; UINT64_MAX for tensors not in it */
+    hth_tensor_id *place;  /* [n_tensors] the tensor whose bytes an activation or output uses: the first of a chain of
+                              in-place ops; the program's logits for what is computed in their buffer (what a final
+                              SOFTCAP reads; its offset is UINT64_MAX too); HTH_NONE for all other classes */
+    uint64_t bytes;        /* the arena's size */
+    uint64_t logits_bytes; /* the output tensor, kept apart */
 } hth_plan;
 
-/* offset is owned by the plan; free with hth_plan_free. HEARTH_TOO_LONG when a size overflows. */
+/* The arrays are owned by the plan; free with hth_plan_free. HEARTH_TOO_LONG when a size overflows. */
 hearth_status hth_plan_make(const hth_program *program, const hth_extents *extents, hth_plan *out, hearth_error *err);
 void hth_plan_free(hth_plan *plan);
 
-/* Assert-level check that no two live tensors overlap (debug builds and tests). */
+/* Whether every promise above holds, by brute force over all pairs (asserts and tests). */
 bool hth_plan_is_valid(const hth_program *program, const hth_plan *plan);
 
 #endif

@@ -4,7 +4,13 @@
 
 #include <stdio.h>
 
+#include <stddef.h>
+
 #include "program/plan.h"
+
+/* "[576, ROWS]" of a tensor, "[3 heads, 64 + 64]" of a KV tensor; for errors and prints. */
+#define HTH_SHAPE_TEXT 96
+void hth_shape_text(const hth_tensor *t, char *out, size_t size);
 
 /* Ask for the name of the kernel bound to an op; may be NULL. */
 typedef const char *hth_kernel_name_fn(const void *context, int op);
