@@ -4,6 +4,7 @@
 
 #include "backends/cpu/ref/ref.h"
 #include "backends/cpu/ref/unpack.h"
+#include "base/half.h"
 
 enum { ROWS = 64 }; /* rows whose sums are carried while a column's blocks are unpacked once */
 
@@ -66,24 +67,22 @@ LINEAR_QUANTIZED(linear_iq4_nl, HTH_IQ4_NL)
 LINEAR_QUANTIZED(linear_iq4_xs, HTH_IQ4_XS)
 LINEAR_QUANTIZED(linear_mxfp4, HTH_MXFP4)
 
+static uint16_t bits16(const uint8_t *w, int64_t i) {
+    return (uint16_t)(w[2 * i] | w[2 * i + 1] << 8);
+}
+
 static float value_f32(const uint8_t *w, int64_t i) {
     float v;
     memcpy(&v, w + 4 * i, sizeof v);
     return v;
 }
 
-static float value_bf16(const uint8_t *w, int64_t i) {
-    uint32_t bits = (uint32_t)(w[2 * i] | w[2 * i + 1] << 8) << 16;
-    float v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
+static float value_f16(const uint8_t *w, int64_t i) {
+    return hth_f16_to_f32(bits16(w, i));
 }
 
-static float value_f16(const uint8_t *w, int64_t i) {
-    int bits = w[2 * i] | w[2 * i + 1] << 8, exponent = bits >> 10 & 31, mantissa = bits & 1023;
-    float v = exponent == 31 ? (mantissa ? NAN : INFINITY)
-                             : ldexpf((float)(exponent ? mantissa | 1024 : mantissa), (exponent ? exponent : 1) - 25);
-    return bits & 0x8000 ? -v : v;
+static float value_bf16(const uint8_t *w, int64_t i) {
+    return hth_bf16_to_f32(bits16(w, i));
 }
 
 static float striped_dot(float value(const uint8_t *, int64_t), const uint8_t *w, const float *x, int64_t k) {

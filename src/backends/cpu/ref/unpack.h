@@ -20,7 +20,7 @@ typedef struct ref_block {
     float d, m; /* m = -dmin for the K-quants */
 } ref_block;
 
-typedef void ref_unpack_fn(const uint8_t *b, ref_block *out);
+typedef void ref_unpack_fn(const void *block, ref_block *out);
 
 /* The unpacker of a quantized dtype; NULL for the others. */
 ref_unpack_fn *hth_ref_unpacker(hth_dtype dtype);
