@@ -5,30 +5,23 @@
 #include "base/checked.h"
 #include "gguf/internal.h"
 
-/* name, bytes; in the order of hth_gguf_type */
-#define TYPES(X)                                                                                                       \
-    X("u8", 1)                                                                                                         \
-    X("i8", 1)                                                                                                         \
-    X("u16", 2)                                                                                                        \
-    X("i16", 2) X("u32", 4) X("i32", 4) X("f32", 4) X("bool", 1) X("string", 0) X("array", 0) X("u64", 8) X("i64", 8)  \
-        X("f64", 8)
+static const struct {
+    const char *name;
+    uint8_t size; /* bytes of a value; 0 where it varies */
+} types[HTH_GGUF_TYPE_COUNT] = {
+    [HTH_GGUF_U8] = {"u8", 1},       [HTH_GGUF_I8] = {"i8", 1},     [HTH_GGUF_U16] = {"u16", 2},
+    [HTH_GGUF_I16] = {"i16", 2},     [HTH_GGUF_U32] = {"u32", 4},   [HTH_GGUF_I32] = {"i32", 4},
+    [HTH_GGUF_F32] = {"f32", 4},     [HTH_GGUF_BOOL] = {"bool", 1}, [HTH_GGUF_STRING] = {"string", 0},
+    [HTH_GGUF_ARRAY] = {"array", 0}, [HTH_GGUF_U64] = {"u64", 8},   [HTH_GGUF_I64] = {"i64", 8},
+    [HTH_GGUF_F64] = {"f64", 8},
+};
 
 const char *hth_gguf_type_name(hth_gguf_type type) {
-    static const char *const names[HTH_GGUF_TYPE_COUNT] = {
-#define X(name, bytes) name,
-        TYPES(X)
-#undef X
-    };
-    return (unsigned)type < HTH_GGUF_TYPE_COUNT ? names[type] : "?";
+    return (unsigned)type < HTH_GGUF_TYPE_COUNT ? types[type].name : "?";
 }
 
 uint64_t hth_gguf_type_size(hth_gguf_type type) {
-    static const uint8_t sizes[HTH_GGUF_TYPE_COUNT] = {
-#define X(name, bytes) bytes,
-        TYPES(X)
-#undef X
-    };
-    return sizes[type];
+    return types[type].size;
 }
 
 void hth_gguf_free_kvs(hth_gguf_kv *kvs, uint64_t count) {
