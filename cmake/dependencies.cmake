@@ -1,16 +1,17 @@
-# The libraries Hearth is built on, all from pkg-config. A missing one ends the configuration with the name of the Debian
-# package that brings it (scripts/packages.sh holds the whole list).
+# The libraries Hearth is built on, all from pkg-config. A missing one ends the configuration with the name of the
+# Debian package that brings it; scripts/packages.sh holds the whole list.
+set(hearth_all_packages "'scripts/packages.sh install build test' brings all that is needed")
 find_package(Threads REQUIRED)
 find_package(PkgConfig)
 if(NOT PKG_CONFIG_FOUND)
-  message(FATAL_ERROR "pkg-config is missing (Debian: apt install pkg-config). scripts/packages.sh install build brings all that is needed.")
+  message(FATAL_ERROR "pkg-config is missing (Debian: apt install pkg-config). ${hearth_all_packages}.")
 endif()
 
 # hearth_find_library(PREFIX module debian-package): PkgConfig::PREFIX, or an error that says what to install.
 function(hearth_find_library prefix module package)
   pkg_check_modules(${prefix} QUIET GLOBAL IMPORTED_TARGET ${module})
   if(NOT TARGET PkgConfig::${prefix})
-    message(FATAL_ERROR "${module} is missing (Debian: apt install ${package}). scripts/packages.sh install build brings all that is needed.")
+    message(FATAL_ERROR "${module} is missing (Debian: apt install ${package}). ${hearth_all_packages}.")
   endif()
 endfunction()
 

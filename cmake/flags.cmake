@@ -1,5 +1,5 @@
-# Flags for every C file of the project. Arithmetic has a defined order (docs/numerics.md): no contraction, no fast-math,
-# and no -march=native: kernels carry their own instruction-set flags, file by file (src/backends/cpu/cpu.cmake).
+# Flags for every C file of the project. Arithmetic has a defined order (docs/numerics.md): no contraction, no
+# fast-math, and no -march=native: kernels carry their own instruction-set flags (src/backends/cpu/cpu.cmake).
 add_library(hearth_flags INTERFACE)
 target_compile_definitions(hearth_flags INTERFACE _GNU_SOURCE)
 target_compile_options(hearth_flags INTERFACE

@@ -8,7 +8,8 @@ set(cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Hearth)
 install(TARGETS hearth RUNTIME)
 install(TARGETS hearth_shared EXPORT HearthTargets LIBRARY)
 install(TARGETS hearth_static EXPORT HearthStaticTargets ARCHIVE)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/hearth DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/hearth DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h")
 
 install(EXPORT HearthTargets NAMESPACE hearth:: DESTINATION ${cmake_dir})
 install(EXPORT HearthStaticTargets NAMESPACE hearth:: DESTINATION ${cmake_dir})

@@ -1,0 +1,22 @@
+# The checks of scripts/check_*, each also with --self-test, which plants the defects it must find.
+function(hearth_check name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ARGS")
+  set(command ${PROJECT_SOURCE_DIR}/scripts/${name} ${arg_ARGS})
+  cmake_path(GET name STEM stem)
+  add_test(NAME ${stem} COMMAND ${command})
+  add_test(NAME ${stem}_planted COMMAND ${command} --self-test)
+  set_property(TEST ${stem}_planted APPEND PROPERTY LABELS slow)
+endfunction()
+
+hearth_check(check_includes.py)
+hearth_check(check_sizes.py)
+hearth_check(check_banned.py)
+hearth_check(check_text.py)
+hearth_check(check_headers.py)
+hearth_check(check_scripts.py)
+hearth_check(check_format.sh)
+# What the libraries of an ordinary build are made of; sanitizers add names and instructions of their own.
+if(NOT HEARTH_SANITIZE)
+  hearth_check(check_exports.py ARGS --build ${PROJECT_BINARY_DIR})
+  hearth_check(check_arithmetic.py ARGS --build ${PROJECT_BINARY_DIR})
+endif()
