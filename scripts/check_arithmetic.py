@@ -30,8 +30,8 @@ INTEGER_CLASSES = {"__fpclassify", "__fpclassifyf", "__isinf", "__isinff", "__is
                    "__signbitf", "__finite", "__finitef", "isinf", "isinff", "isnan", "isnanf", "finite", "finitef"}
 
 INEXACT_INSTRUCTION = re.compile(
-    r"v?(rcp|rsqrt)(14|28)?[ps][shd]|v(add|sub|mul|div|sqrt|min|max|fn?m(add|sub)\w*|rcp|rsqrt)[ps]h|vdpbf16ps|vexp2p[sd]"
-    r"|vcvtneps2bf16|vcvtne2ps2bf16|tdp\w+")
+    r"v?(rcp|rsqrt)(14|28)?[ps][shd]|v(add|sub|mul|div|sqrt|min|max|fn?m(add|sub)\w*|rcp|rsqrt)[ps]h"
+    r"|vdpbf16ps|vexp2p[sd]|vcvtneps2bf16|vcvtne2ps2bf16|tdp\w+")
 BMI = re.compile(r"(andn|bextr|blsi|blsr|blsmsk|bzhi|mulx|pdep|pext|rorx|sarx|shlx|shrx|tzcnt|lzcnt|popcnt)[lq]?")
 WIDE = re.compile(r"%zmm|%k[0-7]\b|%[xy]mm(1[6-9]|2\d|3[01])\b")
 SSE3_ON = re.compile(r"(p(abs|align|hadd|hsub|madd|mul|shuf|sign)(b|w|d|r|bw|ubsw|hrsw|sw)|ph\w+|palignr|pshufb"
@@ -41,14 +41,16 @@ SSE3_ON = re.compile(r"(p(abs|align|hadd|hsub|madd|mul|shuf|sign)(b|w|d|r|bw|ubs
 
 
 def libm_names():
-    path = subprocess.run([CC, "-print-file-name=libm.so.6"], capture_output=True, text=True, check=True).stdout.strip()
+    path = subprocess.run([CC, "-print-file-name=libm.so.6"], capture_output=True, text=True,
+                          check=True).stdout.strip()
     output = subprocess.run(["nm", "-D", "--defined-only", "--format=posix", path], capture_output=True, text=True,
                             check=True).stdout
     return {line.split()[0].split("@")[0] for line in output.splitlines() if line}
 
 
 def undefined(path):
-    output = subprocess.run(["nm", "-u", "--format=posix", str(path)], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(["nm", "-u", "--format=posix", str(path)], capture_output=True, text=True,
+                            check=True).stdout
     return {line.split()[0].split("@")[0] for line in output.splitlines() if line.split()}
 
 

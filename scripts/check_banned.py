@@ -11,8 +11,9 @@ from checklib import Defect, code_only, files, line_of, run
 EVERYWHERE = {
     "strcpy": "unbounded", "strcat": "unbounded", "sprintf": "unbounded; snprintf",
     "vsprintf": "unbounded; vsnprintf",
-    "gets": "unbounded", "strncpy": "may leave no terminator", "strncat": "bound is not that of the buffer",
-    "atoi": "no errors; strtol", "atol": "no errors; strtol", "atoll": "no errors; strtoll", "atof": "no errors; strtod",
+    "gets": "unbounded", "strncpy": "may leave no terminator", "strncat": "odd bound; snprintf",
+    "atoi": "no errors; strtol", "atol": "no errors; strtol", "atoll": "no errors; strtoll",
+    "atof": "no errors; strtod",
     "strtok": "hidden state", "system": "runs a shell", "popen": "runs a shell", "alloca": "unbounded stack",
     "tmpnam": "race", "mktemp": "race", "rand": "not reproducible across systems", "srand": "hidden state",
     "setlocale": "changes how every number is read and written",

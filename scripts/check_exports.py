@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Proves with nm what the libraries of a build export.
 
-The shared library exports exactly the functions that the public headers declare, all of them hearth_; every external name
-of the static library begins with hearth_ or hth_.
+The shared library exports exactly the functions that the public headers declare, all of them hearth_; every external
+name of the static library begins with hearth_ or hth_.
 
 usage: check_exports.py [--build FOLDER] [--self-test]     FOLDER: build/release
 """

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compiles each public header alone, as C17 and as C++17, and demands a comment for each public function.
 
-A function is documented by a comment on its own line, or right above it, or above the unbroken group of lines it stands in.
+A function is documented by a comment on its own line, or right above it, or above the unbroken group of lines that it
+stands in.
 
 usage: check_headers.py [--self-test]     CC and CXX name the compilers (cc, c++)
 """
@@ -64,7 +65,8 @@ DEFECTS = [
     Defect("include/hearth/planted.h", "hearth_status planted(void);\n", "not C17"),
     Defect("include/hearth/planted.h", "struct planted { int class; };\n", "not C++17"),
     Defect("include/hearth/planted.h", "int planted = 0;\n", "not C17"),  # no guard: defined twice
-    Defect("include/hearth/status.h", "\nHEARTH_API int\nhearth_planted(\n    int a);\n", "hearth_planted has no comment"),
+    Defect("include/hearth/status.h", "\nHEARTH_API int\nhearth_planted(\n    int a);\n",
+           "hearth_planted has no comment"),
 ]
 
 if __name__ == "__main__":

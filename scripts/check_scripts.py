@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Shell scripts parse, stop at the first error and please shellcheck; Python scripts parse and need the standard library
-alone (the oracles under scripts/oracle excepted: they run by hand, in an environment of their own).
+"""Shell scripts parse, stop at the first error and please shellcheck; Python scripts parse and need the standard
+library alone (the oracles under scripts/oracle excepted: they run by hand, in an environment of their own).
 
 usage: check_scripts.py [--self-test]     exit status 77: no shellcheck here
 """
