@@ -68,7 +68,7 @@ typedef struct hearth_detokenizer hearth_detokenizer;
 HEARTH_API hearth_status hearth_detokenizer_create(const hearth_tokenizer *tokenizer, int special,
                                                    hearth_detokenizer **out, hearth_error *err);
 HEARTH_API void hearth_detokenizer_free(hearth_detokenizer **detokenizer);
-/* Feed one token; *data/*size are the bytes now complete (possibly none), valid until the next call. An incomplete
+/* Feed one token; *data and *size are the bytes now complete (possibly none), valid until the next call. An incomplete
  * character is held back; a byte that can never become part of one comes out as U+FFFD. */
 HEARTH_API hearth_status hearth_detokenizer_feed(hearth_detokenizer *detokenizer, hearth_token id, const char **data,
                                                  size_t *size, hearth_error *err);
@@ -82,7 +82,7 @@ typedef struct hearth_stop_matcher hearth_stop_matcher;
 HEARTH_API hearth_status hearth_stop_matcher_create(const char *const *strings, const size_t *sizes, size_t count,
                                                     hearth_stop_matcher **out, hearth_error *err);
 HEARTH_API void hearth_stop_matcher_free(hearth_stop_matcher **matcher);
-/* Feed text; *data/*size are the bytes that may be shown (everything that cannot be the start of a stop string), valid
+/* Feed text; *data and *size are the bytes that may be shown (everything that cannot be the start of a stop string), valid
  * until the next call. *stopped is 1 once a stop string is complete: its text and what follows are never shown. */
 HEARTH_API hearth_status hearth_stop_matcher_feed(hearth_stop_matcher *matcher, const char *text, size_t text_size,
                                                   const char **data, size_t *size, int *stopped, hearth_error *err);

@@ -1,0 +1,85 @@
+/* What the engine asks of a backend: lower a program once, hold its memory, run passes.
+ *
+ * Life of an executable: lower (bind a kernel to every op, size everything, allocate nothing large) → terms (the engine
+ * checks the budget) → commit (allocate and touch) → warm → run, run, … → free. A step that fails leaves an executable
+ * that can only be freed.
+ *
+ * Ops address memory as (buffer, offset) through the plan; no host pointer is in a program, so a device backend needs
+ * nothing else. Threads: one thread at a time is inside a backend; workers are the backend's own business.
+ */
+#ifndef HTH_BACKENDS_BACKEND_H
+#define HTH_BACKENDS_BACKEND_H
+
+#include "base/status.h"
+#include "program/plan.h"
+#include "program/print.h"
+#include "program/program.h"
+
+typedef struct hth_backend hth_backend;
+typedef struct hth_executable hth_executable;
+
+typedef struct hth_backend_config {
+    int threads;         /* 0: the backend's default */
+    bool pin;            /* pin each computing thread to a core */
+    const char *kernels; /* tier asked for, "auto" for the best there is */
+} hth_backend_config;
+
+/* One mapped file that weights are in. */
+typedef struct hth_file_view {
+    const unsigned char *base;
+    uint64_t size;
+} hth_file_view;
+
+/* What an executable is planned for. */
+typedef struct hth_limits {
+    hth_extents extents; /* largest rows, outs of one pass, sequences */
+    int64_t outputs;     /* rows of logits kept for one call (may be more than one pass makes) */
+    int64_t blocks;      /* KV blocks in the pool, each of HTH_BLOCK_POSITIONS positions in every layer */
+    int64_t context;     /* positions of the longest session */
+    hth_dtype kv;        /* F16 or F32 */
+} hth_limits;
+
+#define HTH_BLOCK_POSITIONS 64
+
+/* One pass. Rows of one sequence are contiguous, in increasing positions without gaps; sequences in row order. */
+typedef struct hth_pass {
+    int64_t rows, outs, seqs;
+    const int32_t *tokens;             /* [rows] */
+    const int64_t *positions;          /* [rows] */
+    const int64_t *seq_rows;           /* [seqs + 1]: first row of each sequence, then rows */
+    const int32_t *const *block_table; /* [seqs] → the sequence's blocks: position p is in block_table[s][p / 64] */
+    const int32_t *out_rows;           /* [outs], increasing */
+    int64_t first_output;              /* where in the logits buffer this pass's outputs go, in rows */
+} hth_pass;
+
+typedef struct hth_memory_term {
+    const char *what;
+    uint64_t bytes;
+} hth_memory_term;
+
+typedef struct hth_backend_type {
+    const char *name; /* "cpu" */
+    hearth_status (*open)(const hth_backend_config *config, hth_backend **out, hearth_error *err);
+    void (*close)(hth_backend **backend);
+    int (*threads)(const hth_backend *backend);
+    const char *(*kernels)(const hth_backend *backend); /* the tier in use */
+
+    /* program, files and what they point to must outlive the executable. HEARTH_UNSUPPORTED names an op or dtype that
+     * has no kernel. */
+    hearth_status (*lower)(hth_backend *backend, const hth_program *program, const hth_file_view *files,
+                           const hth_limits *limits, hth_executable **out, hearth_error *err);
+    /* Write the memory terms (at most `capacity`) and return how many there are. */
+    size_t (*terms)(const hth_executable *exe, hth_memory_term *out, size_t capacity);
+    const hth_plan *(*plan)(const hth_executable *exe);
+    hth_kernel_name_fn *kernel_name; /* context: the executable */
+    hearth_status (*commit)(hth_executable *exe, hearth_error *err);
+    hearth_status (*warm)(hth_executable *exe, hearth_error *err);
+    hearth_status (*run)(hth_executable *exe, const hth_pass *pass, hearth_error *err);
+    const float *(*logits)(const hth_executable *exe); /* [outputs][vocab] */
+    void (*free)(hth_executable **exe);
+} hth_backend_type;
+
+/* The registry. HEARTH_UNSUPPORTED names an unknown backend. */
+hearth_status hth_backend_find(const char *name, const hth_backend_type **out, hearth_error *err);
+
+#endif

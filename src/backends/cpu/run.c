@@ -1,0 +1,132 @@
+/* Running a pass: every thread walks the stages, claims work, and meets the others between two stages. */
+#include <string.h>
+
+#include "backends/cpu/executable.h"
+
+static int64_t min64(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static void work_rows(hth_executable *exe, const hth_stage *stage, int64_t rows) {
+    int64_t threads = exe->backend->threads, piece = rows / (4 * threads);
+    piece = piece < 1 ? 1 : min64(piece, 16);
+    for (int64_t r; (r = hth_pool_claim(exe->backend->pool, piece)) < rows;)
+        for (int u = stage->first; u < stage->first + stage->count; u++)
+            exe->units[u].run(exe, &exe->units[u], r, min64(r + piece, rows));
+}
+
+/* Columns a claim takes: a few claims a thread, so that one that is held up delays the others by little. */
+static int64_t column_piece(const hth_executable *exe, int64_t columns) {
+    int64_t threads = exe->backend->threads;
+    if (threads == 1) return columns;
+    int64_t piece = (columns / (8 * threads) + 15) / 16 * 16;
+    return piece < 16 ? 16 : piece;
+}
+
+static void work_linear(hth_executable *exe, const hth_stage *stage, int64_t rows, hth_worker *w) {
+    const hth_linear_step *steps = &exe->linears[stage->first];
+    int64_t total = 0, piece, tasks = 0;
+    for (int i = 0; i < stage->count; i++) total += steps[i].columns;
+    piece = column_piece(exe, total);
+    for (int i = 0; i < stage->count; i++) tasks += (steps[i].columns + piece - 1) / piece;
+    for (int64_t task; (task = hth_pool_claim(exe->backend->pool, 1)) < tasks;) {
+        const hth_linear_step *s = steps;
+        for (int64_t n; task >= (n = (s->columns + piece - 1) / piece); s++) task -= n;
+        hth_linear args = s->args;
+        if (s->to_logits) args.y += exe->frame.pass->first_output * args.ldy;
+        s->run(&args, task * piece, min64((task + 1) * piece, s->columns), 0, rows, w->linear);
+    }
+}
+
+static void work_stage(hth_executable *exe, const hth_stage *stage, int64_t rows, hth_worker *w) {
+    switch (stage->kind) {
+    case HTH_STAGE_ROWS: work_rows(exe, stage, rows); break;
+    case HTH_STAGE_LINEAR: work_linear(exe, stage, rows, w); break;
+    case HTH_STAGE_ATTENTION: hth_attention_work(exe, &exe->attentions[stage->first], w); break;
+    case HTH_STAGE_MERGE: hth_attention_merge_work(exe, &exe->attentions[stage->first], w); break;
+    }
+}
+
+static void work_pass(void *arg, int worker) {
+    hth_executable *exe = arg;
+    const hth_pass *pass = exe->frame.pass;
+    for (int s = 0; s < exe->n_stages; s++) {
+        const hth_stage *stage = &exe->stages[s];
+        int64_t rows = stage->domain == HTH_OUTS ? pass->outs : pass->rows;
+        if (rows == 0 || (stage->kind == HTH_STAGE_MERGE && !exe->frame.split)) continue;
+        work_stage(exe, stage, rows, &exe->workers[worker]);
+        hth_pool_barrier(exe->backend->pool);
+    }
+}
+
+hearth_status hth_cpu_run(hth_executable *exe, const hth_pass *pass, hearth_error *err) {
+    (void)err;
+    exe->frame.pass = pass;
+    hth_attention_prepare(exe, pass);
+    hth_pool_run(exe->backend->pool, work_pass, exe);
+    exe->frame.pass = NULL;
+    return HEARTH_OK;
+}
+
+/* ---- Warm pass: every bound kernel once, on scratch, leaving no trace in KV or logits that anyone reads. ---- */
+
+static void warm_attention(hth_executable *exe, const hth_attention_step *step, hth_worker *w) {
+    const hth_attention_imm *imm = &step->op->imm.attention;
+    const hth_kv_pool *kv = &exe->kv[step->kv];
+    w->lo[0] = 0;
+    w->hi[0] = 1;
+    hth_attention a = {.k = kv->base,
+                       .v = kv->base + kv->value_offset,
+                       .dk = imm->dk,
+                       .dv = imm->dv,
+                       .q = step->q.base,
+                       .ldq = step->q.ld,
+                       .rows = 1,
+                       .heads = imm->heads / imm->kv_heads,
+                       .lo = w->lo,
+                       .hi = w->hi,
+                       .scale = imm->scale,
+                       .softcap = imm->softcap,
+                       .m = w->pm,
+                       .l = w->pl,
+                       .o = w->po};
+    step->tile(&a, w->attention);
+}
+
+static void work_warm(void *arg, int worker) {
+    hth_executable *exe = arg;
+    hth_worker *w = &exe->workers[worker];
+    for (int s = 0; s < exe->n_stages; s++) {
+        const hth_stage *stage = &exe->stages[s];
+        if (stage->kind == HTH_STAGE_ROWS && worker == 0)
+            for (int u = stage->first; u < stage->first + stage->count; u++)
+                if (!exe->units[u].op || exe->units[u].op->opcode != HTH_OP_KV_APPEND)
+                    exe->units[u].run(exe, &exe->units[u], 0, 1);
+        hth_pool_barrier(exe->backend->pool);
+        if (stage->kind == HTH_STAGE_LINEAR && worker == 0)
+            for (int i = stage->first; i < stage->first + stage->count; i++)
+                exe->linears[i].run(&exe->linears[i].args, 0, min64(16, exe->linears[i].columns), 0, 1, w->linear);
+        if (stage->kind == HTH_STAGE_ATTENTION && worker == 0) warm_attention(exe, &exe->attentions[stage->first], w);
+        hth_pool_barrier(exe->backend->pool);
+    }
+}
+
+hearth_status hth_cpu_warm(hth_executable *exe, hearth_error *err) {
+    (void)err;
+    static const int32_t token, out_row, block;
+    static const int64_t position, seq_rows[2] = {0, 1};
+    const int32_t *table = &block;
+    hth_pass pass = {.rows = 1,
+                     .outs = 1,
+                     .seqs = 1,
+                     .tokens = &token,
+                     .positions = &position,
+                     .seq_rows = seq_rows,
+                     .block_table = &table,
+                     .out_rows = &out_row};
+    exe->frame.pass = &pass;
+    hth_attention_prepare(exe, &pass);
+    hth_pool_run(exe->backend->pool, work_warm, exe);
+    exe->frame.pass = NULL;
+    return HEARTH_OK;
+}

@@ -1,0 +1,109 @@
+/* Inside an engine.
+ *
+ * open.c     composes it: file, tokenizer, program, backend, plan, memory; keeps the ledger
+ * memory.c   the plan's terms against the budget
+ * residency.c makes weights present
+ * blocks.c   the pool of KV blocks
+ * session.c  timelines
+ * schedule.c cuts calls into passes
+ * sampler.c  from logits to a token; independent of the rest
+ *
+ * Invariants:
+ *  1. a session at position n holds ceil(n / 64) blocks, and every block it holds has at least one reference;
+ *  2. a call that is refused has changed nothing; a call that fails inside a pass leaves its sessions poisoned;
+ *  3. after open nothing here allocates: every table below lies in `tables`.
+ */
+#ifndef HTH_ENGINE_ENGINE_H
+#define HTH_ENGINE_ENGINE_H
+
+#include "backends/backend.h"
+#include "base/arena.h"
+#include "base/options.h"
+#include "gguf/gguf.h"
+#include "hearth/engine.h"
+
+/* A pool of KV blocks. A block id means the same place in every layer. */
+typedef struct hth_blocks {
+    int64_t total, free_count;
+    int32_t *free_list;  /* [total]: ids free, the last one is taken next */
+    int32_t *references; /* [total]: sessions that hold a block */
+} hth_blocks;
+
+void hth_blocks_init(hth_blocks *pool);    /* total and tables set: all free */
+int32_t hth_blocks_take(hth_blocks *pool); /* one must be free (asserted) */
+void hth_blocks_drop(hth_blocks *pool, int32_t block);
+
+struct hearth_session {
+    hearth_engine *engine;
+    bool open;
+    bool poisoned;
+    char poison[160];     /* why, when poisoned */
+    int64_t position;     /* tokens consumed */
+    hearth_token *tokens; /* [context] */
+    int32_t *blocks;      /* [context / 64 rounded up] */
+};
+
+#define HTH_LEDGER_ROWS 16
+#define HTH_PLAN_TERMS  16
+
+/* The bill: rows are opened and closed in order, and none overlap, so exposed time is the row's own length. */
+typedef struct hth_ledger {
+    uint64_t start_ns;
+    size_t count;
+    hearth_ledger_row rows[HTH_LEDGER_ROWS];
+} hth_ledger;
+
+void hth_ledger_begin(hth_ledger *ledger, const char *what);
+void hth_ledger_end(hth_ledger *ledger, uint64_t bytes);
+
+/* The tables of one call, filled pass by pass. */
+typedef struct hth_schedule {
+    int32_t *tokens;        /* [rows] */
+    int64_t *positions;     /* [rows] */
+    int64_t *seq_rows;      /* [sessions + 1] */
+    const int32_t **tables; /* [sessions] */
+    int32_t *out_rows;      /* [rows] */
+} hth_schedule;
+
+struct hearth_engine {
+    hth_gguf *gguf;
+    hth_file_view *files;
+    hearth_tokenizer *tokenizer; /* NULL when the file has no vocabulary */
+    char *name;
+    hth_program *program;
+    const hth_backend_type *type;
+    hth_backend *backend;
+    hth_executable *exe;
+    hth_limits limits;
+    hth_arena tables;
+    hth_blocks blocks;
+    hearth_session *sessions; /* [limits.extents.value[HTH_SEQS]] */
+    hth_schedule schedule;
+    hearth_progress_fn *progress;
+    void *progress_context;
+    hearth_counters counters;
+    hth_ledger ledger;
+    size_t n_terms;
+    hearth_plan_term terms[HTH_PLAN_TERMS];
+    uint64_t budget;
+};
+
+/* open.c: everything up to a lowered executable and a plan that fits; nothing large is touched. */
+hearth_status hth_engine_prepare(const char *path, const hearth_options *options, hearth_engine *engine,
+                                 hearth_error *err);
+void hth_engine_release(hearth_engine *engine);
+
+/* memory.c: lower the program for the context asked for (or the largest default that fits) and state the terms. */
+hearth_status hth_engine_plan_memory(hearth_engine *engine, const hearth_options *options, hearth_error *err);
+/* Carve the engine's own tables out of an arena (counting or mapped). */
+void hth_engine_carve(hearth_engine *engine, hth_arena *arena);
+
+/* residency.c: make the weights present, in program order; the embedding table is read by rows and is left out unless a
+ * linear reads it too. *bytes: made present. */
+hearth_status hth_make_resident(const hearth_engine *engine, bool lock, uint64_t *bytes, hearth_error *err);
+
+/* session.c */
+hearth_status hth_session_check(const hearth_session *session, hearth_error *err); /* open and not poisoned */
+void hth_session_reserve(hearth_session *session, int64_t position); /* take blocks up to `position` tokens */
+
+#endif
