@@ -116,8 +116,10 @@ typedef void hth_layer_norm_fn(const float *x, const float *w, const float *b, f
  * (a, b) -> (fma(a, cos, -(b * sin)), fma(a, sin, b * cos)). */
 typedef void hth_rope_fn(float *x, int64_t heads, int64_t head_dim, int64_t n_rot, int neox, const float *angles);
 
-/* Activations: silu(z) = z / (1 + exp(-z)); gelu_tanh(z) = (0.5*z) * (1 + tanh(z * fma(A*B, z*z, A))) with A = sqrt(2/pi)
- * rounded to float (0.797884583f) and A*B the float product with B = 0.044715f. */
+/* Activations: silu(z) = z / (1 + exp(-z)); gelu_tanh(z) = (0.5*z) * (1 + tanh(z * fma(AB, z*z, A))) with A = sqrt(2/pi)
+ * rounded to float and AB = A * 0.044715f. */
+#define HTH_GELU_A  0x1.988454p-1f
+#define HTH_GELU_AB 0x1.2444f2p-5f
 typedef enum hth_activation { HTH_SILU, HTH_GELU_TANH, HTH_ACTIVATION_COUNT } hth_activation;
 
 /* y = act(gate) * up, n elements. y may be either input. */
@@ -145,7 +147,7 @@ typedef void hth_kv_append_fn(const float *key, const float *value, int64_t dk, 
  * without a visible key is never passed). Slots outside hold anything, also NaN, and are skipped, not multiplied.
  *   s_j = dot(q, k_j): one accumulator, dims in increasing order, starting at +0: s = fma(q_i, k_ji, s);
  *   s_j = s_j * scale;  softcap != 0: s_j = softcap * tanh(s_j / softcap);
- *   m = max s_j;  p_j = exp(s_j - m);
+ *   m = max s_j (a zero maximum is +0);  p_j = exp(s_j - m);
  *   l = striped sum of p over the block's slots 0..63 (invisible ones +0);
  *   o_i = keys in increasing order, starting at +0: o_i = fma(p_j, v_ji, o_i).
  * If any visible s_j is NaN, m, l and o are NaN.
@@ -167,8 +169,8 @@ typedef void hth_attention_tile_fn(const hth_attention *a, void *scratch);
 #define HTH_ATTENTION_SCRATCH(dk, dv) ((((size_t)(dk) + (size_t)(dv)) * HTH_KV_BLOCK + 4096) * sizeof(float))
 
 /* Merge n partial results into n running ones (tiles in increasing order):
- *   M = max(m, pm); a = exp(m - M); b = exp(pm - M); l = fma(l, a, pl * b); o = fma(o, a, po * b); m = M.
- * A NaN on either side gives NaN. */
+ *   M = m > pm ? m : pm (NaN if either is); a = exp(m - M); b = exp(pm - M);
+ *   l = fma(l, a, pl * b); o = fma(o, a, po * b); m = M. */
 typedef void hth_attention_merge_fn(float *m, float *l, float *o, const float *pm, const float *pl, const float *po,
                                     int64_t n, int64_t dv);
 
