@@ -1,0 +1,39 @@
+"""What the checks share: prompts, running Hearth, and the measure that compares rows of logits."""
+import random
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+PROMPT_TOKENS = 300
+LIMIT = 2e-4  # of max |logit|
+
+
+def random_prompt(n_vocab, seed=1, length=PROMPT_TOKENS):
+    rng = random.Random(seed)
+    return [rng.randrange(n_vocab) for _ in range(length)]
+
+
+def hearth_logits(hearth, model, tokens, *options):
+    """float32 rows that `hearth logits` computes for the tokens."""
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch) / "logits"
+        command = [str(hearth), "logits", "-m", str(model), "--tokens", ",".join(map(str, tokens)), *options,
+                   "--out", str(out)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"exit status {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
+        rows = np.fromfile(out, dtype="<f4")
+    if rows.size == 0 or rows.size % len(tokens):
+        raise RuntimeError(f"{rows.size} values for {len(tokens)} tokens")
+    return rows.reshape(len(tokens), -1)
+
+
+def difference(reference, rows):
+    """max |difference| / max |logit| at each position."""
+    if reference.shape != rows.shape:
+        raise RuntimeError(f"shape {rows.shape}, expected {reference.shape}")
+    if not np.isfinite(rows).all():
+        return np.full(len(rows), np.inf)
+    return np.abs(reference - rows).max(axis=1) / np.abs(reference).max()
