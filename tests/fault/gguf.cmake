@@ -1,0 +1,10 @@
+include(${PROJECT_SOURCE_DIR}/tests/support/support.cmake)
+set(fault ${CMAKE_CURRENT_LIST_DIR})
+set(support ${HEARTH_TEST_SUPPORT}/gguf_image.c ${HEARTH_TEST_SUPPORT}/gguf_walk.c)
+
+hearth_test(fault_gguf_hostile ${fault}/gguf_hostile.c ${support})
+hearth_alloc_guard(fault_gguf_hostile)
+
+hearth_test(fault_gguf_memory ${fault}/gguf_memory.c ${support} ${HEARTH_TEST_SUPPORT}/temp_folder.c)
+hearth_alloc_guard(fault_gguf_memory)
+target_link_options(fault_gguf_memory PRIVATE -Wl,--wrap=mmap -Wl,--wrap=munmap -Wl,--wrap=fstat)
