@@ -1,8 +1,9 @@
 /* The registry of recipes.
  *
- * A recipe turns a GGUF file of one architecture into a program: it reads the hyper-parameters (checked: everything that
- * becomes a dimension has a cap and a named error), binds weights by name, shape and dtype, and emits ops. To add an
- * architecture: a file src/models/NAME.c with one recipe function, its line in registry.c, a tiny model in the golden tests.
+ * A recipe turns a GGUF file of one architecture into a program: it reads the hyper-parameters (checked: everything
+ * that becomes a dimension has a cap and a named error), binds weights by name, shape and dtype, and emits ops. To add
+ * an architecture: a file src/models/NAME.c with one recipe function, its line in registry.c, a tiny model in the
+ * golden tests.
  */
 #ifndef HTH_MODELS_MODELS_H
 #define HTH_MODELS_MODELS_H

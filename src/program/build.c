@@ -53,7 +53,9 @@ void hth_builder_fail(hth_builder *b, hearth_status status, const char *format, 
     hth_fail(&b->error, status, "%s", text);
 }
 
-bool hth_builder_failed(const hth_builder *b) { return b->error.status != HEARTH_OK; }
+bool hth_builder_failed(const hth_builder *b) {
+    return b->error.status != HEARTH_OK;
+}
 
 void hth_build_scope(hth_builder *b, const char *format, ...) {
     va_list args;
@@ -62,7 +64,13 @@ void hth_build_scope(hth_builder *b, const char *format, ...) {
     va_end(args);
 }
 
-const char *hth_builder_scope(const hth_builder *b) { return b->scope; }
+void hth_build_scope_end(hth_builder *b) {
+    b->scope[0] = 0;
+}
+
+const char *hth_builder_scope(const hth_builder *b) {
+    return b->scope;
+}
 
 void hth_build_facts(hth_builder *b, int64_t layers, int64_t embd, int64_t context) {
     b->program->n_layers = layers;
@@ -168,7 +176,8 @@ static void note_use(hth_program *p, hth_tensor_id id, int op) {
     if (id != HTH_NONE) p->tensors[id].last_use = op;
 }
 
-/* Check op, infer its output, append both. Gives the output, HTH_NONE when the op has none or the builder has failed. */
+/* Check op, infer its output, append both. Gives the output, HTH_NONE when the op has none or the builder has failed.
+ */
 static hth_tensor_id emit(hth_builder *b, const char *site, hth_op *op) {
     if (hth_builder_failed(b)) return HTH_NONE;
     hth_program *p = b->program;
@@ -351,8 +360,7 @@ hearth_status hth_builder_finish(hth_builder **builder, hth_tensor_id logits, ht
     if (status == HEARTH_OK) {
         *out = p;
         b->program = NULL;
-    } else if (err)
-        *err = b->error;
+    } else if (err) *err = b->error;
     hth_builder_free(builder);
     return status;
 }

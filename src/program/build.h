@@ -1,9 +1,9 @@
 /* The builder a recipe emits its program with.
  *
  * Errors stick: once a call fails (a missing weight, a shape that does not fit), later calls do nothing and return
- * HTH_NONE, and hth_builder_finish answers the first error. So a recipe reads as the model's forward pass, without a check
- * on every line. Sites and KV names get the scope's prefix: after hth_build_scope(b, "blk.%d.", 7), "attn_q" is the site
- * "blk.7.attn_q".
+ * HTH_NONE, and hth_builder_finish answers the first error. So a recipe reads as the model's forward pass, without a
+ * check on every line. Sites and KV names get the scope's prefix: after hth_build_scope(b, "blk.%d.", 7), "attn_q" is
+ * the site "blk.7.attn_q".
  */
 #ifndef HTH_PROGRAM_BUILD_H
 #define HTH_PROGRAM_BUILD_H
@@ -16,11 +16,13 @@ hearth_status hth_builder_create(const char *architecture, hth_builder **out, he
 void hth_builder_free(hth_builder **b);
 
 /* Record an error (the first one sticks). The text names file key or tensor. */
-void hth_builder_fail(hth_builder *b, hearth_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void hth_builder_fail(hth_builder *b, hearth_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 bool hth_builder_failed(const hth_builder *b);
 
-/* Set the prefix of the sites that follow; "" for none. hth_builder_scope gives it back, valid until the next change. */
+/* Set the prefix of the sites that follow, or none. hth_builder_scope gives it back, valid until the next change. */
 void hth_build_scope(hth_builder *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void hth_build_scope_end(hth_builder *b);
 const char *hth_builder_scope(const hth_builder *b);
 
 /* Facts for reports: layers, width of the residual stream, and the positions the model was made for. */
@@ -40,8 +42,8 @@ hth_tensor_id hth_build_kv(hth_builder *b, const char *name, hth_kv_shape shape)
 hth_tensor_id hth_emit_embed(hth_builder *b, const char *site, hth_tensor_id ids, hth_tensor_id table, float scale);
 hth_tensor_id hth_emit_rope_angles(hth_builder *b, const char *site, hth_tensor_id frequencies, float magnitude);
 hth_tensor_id hth_emit_rms_norm(hth_builder *b, const char *site, hth_tensor_id x, hth_tensor_id w, float eps);
-hth_tensor_id hth_emit_layer_norm(hth_builder *b, const char *site, hth_tensor_id x, hth_tensor_id w, hth_tensor_id bias,
-                                  float eps);
+hth_tensor_id hth_emit_layer_norm(hth_builder *b, const char *site, hth_tensor_id x, hth_tensor_id w,
+                                  hth_tensor_id bias, float eps);
 hth_tensor_id hth_emit_head_norm(hth_builder *b, const char *site, hth_tensor_id x, hth_tensor_id w, int64_t head_dim,
                                  float eps);
 hth_tensor_id hth_emit_linear(hth_builder *b, const char *site, hth_tensor_id x, hth_tensor_id w, hth_tensor_id bias);

@@ -16,7 +16,8 @@ static hearth_status check_reads(const hth_program *p, int index, hearth_error *
         if (op->in[i] == HTH_NONE) continue;
         const hth_tensor *t = &p->tensors[op->in[i]];
         bool computed = t->class == HTH_ACTIVATION || t->class == HTH_OUTPUT;
-        if (computed && (t->writer < 0 || t->writer >= index)) return broken(op, t, "is read before it is written", err);
+        if (computed && (t->writer < 0 || t->writer >= index))
+            return broken(op, t, "is read before it is written", err);
         if (t->last_use < index) return broken(op, t, "is read after its last use", err);
     }
     if (op->state == HTH_NONE || hth_op_rule_of(op->opcode)->state != HTH_OPERAND_KV_READ) return HEARTH_OK;

@@ -34,7 +34,7 @@ typedef enum hth_opcode {
 #define X(name, text) HTH_OP_##name,
     HTH_OPCODE_LIST(X)
 #undef X
-    HTH_OPCODES
+        HTH_OPCODES
 } hth_opcode;
 
 /* The same numbers as hth_activation in backends/cpu/kernels.h. */
@@ -44,17 +44,31 @@ typedef struct hth_attention_imm {
     int64_t heads, kv_heads, dk, dv;
     int64_t window; /* 0: full causal; else keys j of query p with p - j < window */
     float scale;
-    float softcap;  /* 0: none */
+    float softcap; /* 0: none */
 } hth_attention_imm;
 
 typedef union hth_immediates {
-    struct { float scale; } embed;
-    struct { float magnitude; } rope_angles;
-    struct { float eps; } norm; /* RMS_NORM, LAYER_NORM */
-    struct { float eps; int64_t head_dim; } head_norm;
-    struct { int64_t head_dim, n_rot; int neox; } rope;
+    struct {
+        float scale;
+    } embed;
+    struct {
+        float magnitude;
+    } rope_angles;
+    struct {
+        float eps;
+    } norm; /* RMS_NORM, LAYER_NORM */
+    struct {
+        float eps;
+        int64_t head_dim;
+    } head_norm;
+    struct {
+        int64_t head_dim, n_rot;
+        int neox;
+    } rope;
     hth_attention_imm attention;
-    struct { hth_act_kind kind; } act; /* GLU, ACT */
+    struct {
+        hth_act_kind kind;
+    } act; /* GLU, ACT */
     float scale;
     float softcap;
 } hth_immediates;

@@ -9,13 +9,15 @@
 
 /* ---- Lifetimes --------------------------------------------------------------------------------------------------- */
 
-/* The ops [begin, end] during which a tensor's bytes are needed, and the op that may not write over it although the tensor
- * dies there. */
+/* The ops [begin, end] during which a tensor's bytes are needed, and the op that may not write over it although the
+ * tensor dies there. */
 typedef struct life {
     int32_t begin, end, keep_from;
 } life;
 
-static bool is_computed(const hth_tensor *t) { return t->class == HTH_ACTIVATION || t->class == HTH_OUTPUT; }
+static bool is_computed(const hth_tensor *t) {
+    return t->class == HTH_ACTIVATION || t->class == HTH_OUTPUT;
+}
 
 /* First op after the group of LINEARs of one input that starts at `first`. */
 static int32_t linear_group_end(const hth_program *p, int32_t first) {
@@ -146,7 +148,8 @@ static hearth_status too_large(const hth_program *p, hth_tensor_id t, hearth_err
     return hth_fail(err, HEARTH_TOO_LONG, "%s: the activations do not fit 63 bits", p->tensors[t].name);
 }
 
-/* Walk the ops in order and place each chain where it starts. A group of LINEARs places all its outputs at its first op. */
+/* Walk the ops in order and place each chain where it starts. A group of LINEARs places all its outputs at its first
+ * op. */
 static hearth_status place_all(const hth_program *p, const life *lives, arena *a, hth_plan *plan, hearth_error *err) {
     for (int32_t i = 0; i < p->n_ops; i++) {
         hth_tensor_id out = p->ops[i].out;
@@ -178,8 +181,7 @@ hearth_status hth_plan_make(const hth_program *program, const hth_extents *exten
         find_lives(program, lives);
         find_places(program, lives, out->place);
         status = place_all(program, lives, &a, out, err);
-    } else
-        status = hth_fail(err, HEARTH_NO_MEMORY, "no memory to plan %d tensors", program->n_tensors);
+    } else status = hth_fail(err, HEARTH_NO_MEMORY, "no memory to plan %d tensors", program->n_tensors);
     free(lives);
     free(a.blocks);
     if (status != HEARTH_OK) hth_plan_free(out);

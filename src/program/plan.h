@@ -1,8 +1,8 @@
 /* Where activations live: offsets in one arena, by liveness.
  *
- * Two tensors share bytes only when no op needs both. The output of an elementwise op (ADD, SCALE, SOFTCAP, ACT, GLU, ROPE,
- * norms) takes the place of an input of the same size that dies there. Sizes are those of the largest extents planned for;
- * rows lie at a fixed stride, so a pass of fewer rows uses a prefix of each tensor.
+ * Two tensors share bytes only when no op needs both. The output of an elementwise op (ADD, SCALE, SOFTCAP, ACT, GLU,
+ * ROPE, norms) takes the place of an input of the same size that dies there. Sizes are those of the largest extents
+ * planned for; rows lie at a fixed stride, so a pass of fewer rows uses a prefix of each tensor.
  *
  * A backend may run some neighbours as one step, so the plan holds their operands apart as if they were one op:
  *  - consecutive LINEARs of the same input (q, k, v; gate, up): all outputs and the input;

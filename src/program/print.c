@@ -43,27 +43,29 @@ static void print_operand(const hth_program *p, hth_tensor_id id, const char *se
     fprintf(out, "%s%s %s%s%s", separator, t->name, stored ? hth_dtype_name(t->dtype) : "", stored ? " " : "", shape);
 }
 
-static const char *activation_name(hth_act_kind kind) { return kind == HTH_ACT_SILU ? "silu" : "gelu_tanh"; }
+static const char *activation_name(hth_act_kind kind) {
+    return kind == HTH_ACT_SILU ? "silu" : "gelu_tanh";
+}
 
 static void print_attention(const hth_attention_imm *a, FILE *out) {
-    fprintf(out, "  heads %" PRId64 "/%" PRId64 " scale %.9g", a->heads, a->kv_heads, (double)a->scale);
+    fprintf(out, "  heads %" PRId64 "/%" PRId64 " scale %.7g", a->heads, a->kv_heads, (double)a->scale);
     if (a->window > 0) fprintf(out, " window %" PRId64, a->window);
-    if (a->softcap != 0) fprintf(out, " softcap %.9g", (double)a->softcap);
+    if (a->softcap != 0) fprintf(out, " softcap %.7g", (double)a->softcap);
 }
 
 static void print_immediates(const hth_op *op, FILE *out) {
     const hth_immediates *imm = &op->imm;
     switch (op->opcode) {
     case HTH_OP_EMBED:
-        if (imm->embed.scale != 1) fprintf(out, "  scale %.9g", (double)imm->embed.scale);
+        if (imm->embed.scale != 1) fprintf(out, "  scale %.7g", (double)imm->embed.scale);
         break;
     case HTH_OP_ROPE_ANGLES:
-        if (imm->rope_angles.magnitude != 1) fprintf(out, "  magnitude %.9g", (double)imm->rope_angles.magnitude);
+        if (imm->rope_angles.magnitude != 1) fprintf(out, "  magnitude %.7g", (double)imm->rope_angles.magnitude);
         break;
     case HTH_OP_RMS_NORM:
-    case HTH_OP_LAYER_NORM: fprintf(out, "  eps %.9g", (double)imm->norm.eps); break;
+    case HTH_OP_LAYER_NORM: fprintf(out, "  eps %.7g", (double)imm->norm.eps); break;
     case HTH_OP_HEAD_NORM:
-        fprintf(out, "  head %" PRId64 " eps %.9g", imm->head_norm.head_dim, (double)imm->head_norm.eps);
+        fprintf(out, "  head %" PRId64 " eps %.7g", imm->head_norm.head_dim, (double)imm->head_norm.eps);
         break;
     case HTH_OP_ROPE:
         fprintf(out, "  %s head %" PRId64 " rotated %" PRId64, imm->rope.neox ? "neox" : "norm", imm->rope.head_dim,
@@ -72,8 +74,8 @@ static void print_immediates(const hth_op *op, FILE *out) {
     case HTH_OP_ATTENTION: print_attention(&imm->attention, out); break;
     case HTH_OP_GLU:
     case HTH_OP_ACT: fprintf(out, "  %s", activation_name(imm->act.kind)); break;
-    case HTH_OP_SCALE: fprintf(out, "  scale %.9g", (double)imm->scale); break;
-    case HTH_OP_SOFTCAP: fprintf(out, "  cap %.9g", (double)imm->softcap); break;
+    case HTH_OP_SCALE: fprintf(out, "  scale %.7g", (double)imm->scale); break;
+    case HTH_OP_SOFTCAP: fprintf(out, "  cap %.7g", (double)imm->softcap); break;
     case HTH_OP_LINEAR:
     case HTH_OP_KV_APPEND:
     case HTH_OP_ADD:
@@ -83,13 +85,12 @@ static void print_immediates(const hth_op *op, FILE *out) {
 }
 
 static void print_place(const hth_program *p, const hth_plan *plan, hth_tensor_id id, FILE *out) {
-    if (plan->place[id] == p->logits)
-        fprintf(out, "  @logits");
-    else
-        fprintf(out, "  @%" PRIu64, plan->offset[id]);
+    if (plan->place[id] == p->logits) fprintf(out, "  @logits");
+    else fprintf(out, "  @%" PRIu64, plan->offset[id]);
 }
 
-/* "  7 linear       blk.0.attn_q  blk.0.attn_norm [64, ROWS] * blk.0.attn_q.weight F32 [64, 64] -> [64, ROWS]  @4096" */
+/* "  7 linear       blk.0.attn_q  blk.0.attn_norm [64, ROWS] * blk.0.attn_q.weight F32 [64, 64] -> [64, ROWS]  @4096"
+ */
 static void print_op(const hth_program *p, int index, int site_width, const hth_plan *plan, FILE *out) {
     const hth_op *op = &p->ops[index];
     fprintf(out, "%5d %-11s %-*s", index, hth_opcode_name(op->opcode), site_width, op->site);
@@ -122,10 +123,12 @@ void hth_program_print(const hth_program *program, const hth_plan *plan, hth_ker
                        const void *context, FILE *out) {
     const hth_program *p = program;
     fprintf(out,
-            "program %s: %" PRId64 " layers, embedding %" PRId64 ", vocabulary %" PRId64 ", context %" PRId64 ", %d ops\n",
+            "program %s: %" PRId64 " layers, embedding %" PRId64 ", vocabulary %" PRId64 ", context %" PRId64
+            ", %d ops\n",
             p->architecture, p->n_layers, p->n_embd, p->n_vocab, p->context, p->n_ops);
     if (plan)
-        fprintf(out, "plan: ROWS %" PRId64 ", OUTS %" PRId64 ", activations %" PRIu64 " bytes, logits %" PRIu64 " bytes\n",
+        fprintf(out,
+                "plan: ROWS %" PRId64 ", OUTS %" PRId64 ", activations %" PRIu64 " bytes, logits %" PRIu64 " bytes\n",
                 plan->extents.value[HTH_ROWS], plan->extents.value[HTH_OUTS], plan->bytes, plan->logits_bytes);
     int site_width = widest_site(p);
     for (int i = 0; i < p->n_ops; i++) {

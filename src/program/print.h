@@ -16,7 +16,7 @@ void hth_shape_text(const hth_tensor *t, char *out, size_t size);
 typedef const char *hth_kernel_name_fn(const void *context, int op);
 
 /* Print `program`; with a plan, arena offsets too; with `kernel`, the kernel each op is bound to. */
-void hth_program_print(const hth_program *program, const hth_plan *plan, hth_kernel_name_fn *kernel, const void *context,
-                       FILE *out);
+void hth_program_print(const hth_program *program, const hth_plan *plan, hth_kernel_name_fn *kernel,
+                       const void *context, FILE *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* The linear program: what a recipe emits once at open and a backend lowers.
  *
  * A program is a list of tensors and a list of ops, layers unrolled, no control flow. Row counts are symbolic: the same
- * program runs for 1 row or 512. A recipe builds it through build.h, which checks every op as it is added; print.h writes
- * it; plan.h gives every activation its place.
+ * program runs for 1 row or 512. A recipe builds it through build.h, which checks every op as it is added; print.h
+ * writes it; plan.h gives every activation its place.
  *
  * Invariants (hth_program_check asserts the first five, and names the op that breaks one):
  *  1. every tensor an op reads is a weight, constant, input, KV or state tensor, or was written by an earlier op;
@@ -64,7 +64,8 @@ typedef int32_t hth_tensor_id; /* index into hth_program.tensors; HTH_NONE where
 
 #define HTH_TENSOR_DIMS 4
 
-/* Where a weight lies: `offset` bytes into file mapping `file`. Rows of dims[0] elements follow each other without gaps. */
+/* Where a weight lies: `offset` bytes into file mapping `file`. Rows of dims[0] elements follow each other without
+ * gaps. */
 typedef struct hth_weight {
     int file;
     uint64_t offset;
@@ -88,11 +89,11 @@ typedef struct hth_tensor {
         hth_kv_shape kv;
         hth_input input;
     };
-    int32_t writer;    /* op that writes it, -1 for none */
-    int32_t last_use;  /* last op that reads it, -1 for none */
+    int32_t writer;   /* op that writes it, -1 for none */
+    int32_t last_use; /* last op that reads it, -1 for none */
 } hth_tensor;
 
-#define HTH_OP_INPUTS 3
+#define HTH_OP_INPUTS  3
 #define HTH_OP_WEIGHTS 2
 
 typedef struct hth_op {

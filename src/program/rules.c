@@ -7,9 +7,15 @@
 
 /* ---- Operands ---------------------------------------------------------------------------------------------------- */
 
-static const hth_tensor *tensor(const hth_program *program, hth_tensor_id id) { return &program->tensors[id]; }
-static int64_t width(const hth_tensor *t) { return t->dims[0].n; }
-static hth_symbol rows(const hth_tensor *t) { return t->dims[1].symbol; }
+static const hth_tensor *tensor(const hth_program *program, hth_tensor_id id) {
+    return &program->tensors[id];
+}
+static int64_t width(const hth_tensor *t) {
+    return t->dims[0].n;
+}
+static hth_symbol rows(const hth_tensor *t) {
+    return t->dims[1].symbol;
+}
 
 static bool is_rows(const hth_tensor *t) {
     return (t->class == HTH_ACTIVATION || t->class == HTH_OUTPUT) && t->dtype == HTH_F32 && t->n_dims == 2 &&
@@ -25,7 +31,9 @@ static bool is_matrix(const hth_tensor *t) {
     return t->class == HTH_WEIGHT && t->n_dims == 2 && info && info->computed && width(t) % info->block == 0;
 }
 
-static bool is_input(const hth_tensor *t, hth_input input) { return t->class == HTH_INPUT && t->input == input; }
+static bool is_input(const hth_tensor *t, hth_input input) {
+    return t->class == HTH_INPUT && t->input == input;
+}
 
 /* What a slot takes, in words, for errors. */
 static const char *operand_text(hth_operand operand) {
@@ -67,13 +75,13 @@ static hearth_status misfit(const hth_op *op, const hth_tensor *t, const char *w
                             hearth_error *err) {
     char shape[HTH_SHAPE_TEXT];
     hth_shape_text(t, shape, sizeof shape);
-    return hth_fail(err, HEARTH_BAD_FILE, "%s: %s: %s is %s, wanted %s %" PRId64, op->site,
-                    hth_opcode_name(op->opcode), t->name, shape, what, wanted);
+    return hth_fail(err, HEARTH_BAD_FILE, "%s: %s: %s is %s, wanted %s %" PRId64, op->site, hth_opcode_name(op->opcode),
+                    t->name, shape, what, wanted);
 }
 
 static hearth_status infer_embed(const hth_program *program, const hth_op *op, hth_out_shape *out, hearth_error *err) {
     (void)err;
-    *out = (hth_out_shape){width(tensor(program, op->weight[0])), rows(tensor(program, op->in[0]))};
+    *out = (hth_out_shape){width(tensor(program, op->weight[0])), tensor(program, op->in[0])->dims[0].symbol};
     return HEARTH_OK;
 }
 
@@ -172,11 +180,11 @@ static hearth_status infer_select(const hth_program *program, const hth_op *op, 
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */
 
-#define NONE HTH_OPERAND_NONE
-#define ROWS HTH_OPERAND_ROWS
-#define VECTOR HTH_OPERAND_VECTOR
+#define NONE     HTH_OPERAND_NONE
+#define ROWS     HTH_OPERAND_ROWS
+#define VECTOR   HTH_OPERAND_VECTOR
 #define OPTIONAL HTH_OPERAND_OPTIONAL_VECTOR
-#define MATRIX HTH_OPERAND_MATRIX
+#define MATRIX   HTH_OPERAND_MATRIX
 
 static const hth_op_rule rules[HTH_OPCODES] = {
     /*                    inputs                           weights            state  in place  inference */
@@ -197,7 +205,9 @@ static const hth_op_rule rules[HTH_OPCODES] = {
     [HTH_OP_SELECT] = {{ROWS, HTH_OPERAND_OUT_ROWS}, {NONE}, NONE, 0, infer_select},
 };
 
-const hth_op_rule *hth_op_rule_of(hth_opcode opcode) { return &rules[opcode]; }
+const hth_op_rule *hth_op_rule_of(hth_opcode opcode) {
+    return &rules[opcode];
+}
 
 const char *hth_opcode_name(hth_opcode opcode) {
     static const char *const names[HTH_OPCODES] = {

@@ -1,7 +1,7 @@
 /* The rule of each opcode: which operands it takes, what they look like, and what it gives back.
  *
- * One table serves the builder (shape inference), the checker (invariant 3 of program.h) and the planner (in-place ops).
- * To add an op: a line in ops.h, a row and an inference function in rules.c, its immediates in print.c.
+ * One table serves the builder (shape inference), the checker (invariant 3 of program.h) and the planner (in-place
+ * ops). To add an op: a line in ops.h, a row and an inference function in rules.c, its immediates in print.c.
  */
 #ifndef HTH_PROGRAM_RULES_H
 #define HTH_PROGRAM_RULES_H
@@ -28,7 +28,8 @@ typedef struct hth_out_shape {
     hth_symbol rows;
 } hth_out_shape;
 
-/* Check the relations between an op's operands, which are present and of the right kind, and give the output's shape. */
+/* Check the relations between an op's operands, which are present and of the right kind, and give the output's shape.
+ */
 typedef hearth_status hth_infer_fn(const hth_program *program, const hth_op *op, hth_out_shape *out, hearth_error *err);
 
 typedef struct hth_op_rule {
@@ -41,7 +42,8 @@ typedef struct hth_op_rule {
 
 const hth_op_rule *hth_op_rule_of(hth_opcode opcode);
 
-/* Check all operands of an op against its rule and infer the output's shape. The error names site, opcode and operand. */
+/* Check all operands of an op against its rule and infer the output's shape. The error names site, opcode and operand.
+ */
 hearth_status hth_op_check(const hth_program *program, const hth_op *op, hth_out_shape *out, hearth_error *err);
 
 #endif
