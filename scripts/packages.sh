@@ -27,6 +27,7 @@ test  clang              has clang
 test  libclang-rt-14-dev sanitizes clang
 test  clang-format       has clang-format
 test  shellcheck         has shellcheck
+test  libsimde-dev       test -e /usr/include/simde/x86/avx512.h
 test  qemu-user          has qemu-x86_64
 TABLE
 }
