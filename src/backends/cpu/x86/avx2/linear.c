@@ -1,3 +1,23 @@
+/* The integer linears: rows go in groups over the stream of weights. */
+#include "backends/cpu/x86/avx2/linear.h"
+
 #include "backends/cpu/x86/avx2/avx2.h"
 
-void hth_avx2_init_linear(hth_kernels *t) { (void)t; }
+HTH_INLINE void linear(hth_linear_fn *few, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1,
+                       void *scratch) {
+    int64_t together = hth_avx2_few_rows(a->k, a->q->block);
+    for (int64_t r = r0; r < r1; r += together) few(a, c0, c1, r, r1 - r < together ? r1 : r + together, scratch);
+}
+
+#define DEFINE(name, dtype, family)                                                                                    \
+    static void linear_##name(const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1, void *scratch) {    \
+        linear(hth_avx2_few_##name, a, c0, c1, r0, r1, scratch);                                                       \
+    }
+HTH_QUANTIZED_FORMATS(DEFINE)
+#undef DEFINE
+
+void hth_avx2_init_linear(hth_kernels *t) {
+#define SET(name, dtype, family) t->linear[dtype] = linear_##name;
+    HTH_QUANTIZED_FORMATS(SET)
+#undef SET
+}

@@ -1,0 +1,244 @@
+/* Few rows (decode): the weights are read once, in file order, and unpacked in registers.
+ *
+ * The rows of the matrix lie one after the other, so eight columns are one stream of 8 * blocks blocks, and it is taken
+ * eight blocks at a time wherever the rows end: short rows (18 blocks, say) cost no more than long ones. The
+ * activations are copied with eight blocks of wrap-around, so that they can be read at any position of the stream.
+ * Eight blocks give eight exact integers, reduced together, and eight floats f. The ordered sums follow in a second,
+ * small pass over the f of eight columns, which run in the eight lanes. */
+#include <assert.h>
+#include <string.h>
+
+#include "backends/cpu/x86/avx2/linear.h"
+#include "backends/cpu/x86/unpack256.h"
+
+enum {
+    GROUP = 8,       /* blocks reduced together */
+    COLUMNS = 8,     /* columns whose sums run together */
+    MAX_ROWS = 4,    /* rows that share an unpacked weight */
+    PREFETCH = 1024, /* bytes ahead of the stream */
+    TAIL_BYTES = 8 * 210 + 32
+};
+
+/* ---- Scratch: per row the activations with their wrap-around, side values, and f of eight columns ---- */
+
+typedef struct input {
+    const int8_t *q;
+    const void *side; /* blocks of 32: a float or int32 a block; blocks of 256: sixteen int16 a block */
+    const float *dy;
+    float *f; /* [COLUMNS * blocks + GROUP] */
+} input;
+
+static int64_t side_bytes(int block) {
+    return block == 32 ? 4 : 32;
+}
+
+static int64_t row_scratch(int64_t k, int block) {
+    int64_t blocks = k / block, wrapped = blocks + GROUP;
+    int64_t n = wrapped * (block + side_bytes(block)) + (COLUMNS * blocks + GROUP) * (int64_t)sizeof(float);
+    return (n + 63) / 64 * 64;
+}
+
+int64_t hth_avx2_few_rows(int64_t k, int block) {
+    int64_t rows = (int64_t)HTH_LINEAR_SCRATCH / row_scratch(k, block);
+    return rows < MAX_ROWS ? rows : MAX_ROWS;
+}
+
+/* dst = n bytes of src, then as many more of src, over and over, as `extra` asks for. */
+static void copy_wrapped(uint8_t *dst, const void *src, int64_t n, int64_t extra) {
+    memcpy(dst, src, (size_t)n);
+    for (int64_t i = 0; i < extra; i += n) memcpy(dst + n + i, src, (size_t)(extra - i < n ? extra - i : n));
+}
+
+/* ---- Blocks of 32 ---- */
+
+/* A float sum for a minimum, else the integer that a bias takes off. */
+HTH_INLINE void side32(const format32 *f, const int16_t *sum32, int64_t blocks, uint8_t *side) {
+    for (int64_t b = 0; b < blocks + GROUP; b++) {
+        int32_t sum = sum32[b % blocks], taken = sum * f->bias;
+        float as_float = (float)sum;
+        memcpy(side + 4 * b, f->has_min ? (const void *)&as_float : (const void *)&taken, 4);
+    }
+}
+
+HTH_INLINE __m256i dot32(const format32 *f, __m256i w, __m256i q) {
+    return f->is_signed ? _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(q, w)) : _mm256_maddubs_epi16(w, q);
+}
+
+/* f of eight consecutive blocks of the stream for each row; `at` is the stream's position in the activations. */
+HTH_INLINE void group32(const format32 *f, const uint8_t *w, const input *in, int64_t rows, int64_t at, int64_t to) {
+    const __m256i one = _mm256_set1_epi16(1);
+    __m256i weights[GROUP], p[GROUP];
+    HTH_UNROLL for (int i = 0; i < GROUP; i++) weights[i] = f->weights(w + i * f->bytes);
+    __m256 d, m = _mm256_setzero_ps();
+    f->scales(w, &d, &m);
+    for (int64_t r = 0; r < rows; r++) {
+        const int8_t *q = in[r].q + 32 * at;
+        HTH_UNROLL for (int i = 0; i < GROUP; i++) {
+            p[i] = dot32(f, weights[i], load256(q + 32 * i));
+            if (f->max > 31) p[i] = _mm256_madd_epi16(p[i], one);
+        }
+        /* Four products pairs of up to 31 * 127 fit in 16 bits; larger ones were widened. */
+        __m256i s = f->max > 31 ? sums32(p) : sums16(p);
+        const char *side = (const char *)in[r].side + 4 * at;
+        __m256 v;
+        if (f->has_min) {
+            v = _mm256_fmadd_ps(_mm256_cvtepi32_ps(s), d, _mm256_mul_ps(m, _mm256_loadu_ps((const float *)side)));
+        } else {
+            if (f->bias) s = _mm256_sub_epi32(s, load256(side));
+            v = _mm256_mul_ps(_mm256_cvtepi32_ps(s), d);
+        }
+        _mm256_storeu_ps(in[r].f + to, v);
+    }
+}
+
+/* ---- Blocks of 256 ---- */
+
+HTH_INLINE void side256(const format256 *f, const hth_qact *x, int64_t r, uint8_t *side) {
+    const int16_t *sum16 = x->sum16 + r * x->sum16_stride, *sum32 = x->sum32 + r * x->sum32_stride;
+    if (f->sub == 16) {
+        copy_wrapped(side, sum16, 32 * x->blocks, 32 * GROUP);
+        return;
+    }
+    for (int64_t b = 0; b < x->blocks + GROUP; b++) {
+        memcpy(side + 32 * b, sum32 + 8 * (b % x->blocks), 16);
+        memset(side + 32 * b + 16, 0, 16);
+    }
+}
+
+/* Lane j of each half of the scales in every lane of that half. */
+HTH_INLINE __m256i scale_of(__m256i scale, int j) {
+    return _mm256_shuffle_epi8(scale, _mm256_set1_epi16((short)(0x0100 + 0x0202 * j)));
+}
+
+/* The partial sums of S, and of M with a minimum, of one block for each row. */
+HTH_INLINE void block256(const format256 *f, const uint8_t *w, const input *in, int64_t rows, int64_t at,
+                         __m256i s[MAX_ROWS][GROUP], __m256i m[MAX_ROWS][GROUP], int i) {
+    __m256i weights[8], scale, term;
+    f->scales(w, &scale, &term);
+    HTH_UNROLL for (int j = 0; j < 8; j++) weights[j] = f->weights(w, j);
+    for (int64_t r = 0; r < rows; r++) {
+        const int8_t *q = in[r].q + 256 * at;
+        __m256i sum = _mm256_setzero_si256();
+        if (f->has_min || f->bias) {
+            __m256i t = _mm256_madd_epi16(term, load256((const char *)in[r].side + 32 * at));
+            if (f->has_min) m[r][i] = t;
+            else sum = t;
+        }
+        HTH_UNROLL for (int j = 0; j < 8; j++) {
+            __m256i x = load256(q + 32 * j), p;
+            if (f->is_signed) p = _mm256_maddubs_epi16(_mm256_abs_epi8(weights[j]), _mm256_sign_epi8(x, weights[j]));
+            else p = _mm256_maddubs_epi16(weights[j], x);
+            sum = _mm256_add_epi32(sum, _mm256_madd_epi16(p, scale_of(scale, j)));
+        }
+        s[r][i] = sum;
+    }
+}
+
+HTH_INLINE void group256(const format256 *f, const uint8_t *w, const input *in, int64_t rows, int64_t at, int64_t to) {
+    __m256i s[MAX_ROWS][GROUP], m[MAX_ROWS][GROUP];
+    for (int i = 0; i < GROUP; i++) {
+        const uint8_t *b = w + i * f->bytes;
+        for (int line = 0; line < f->bytes; line += 64) _mm_prefetch((const char *)b + PREFETCH + line, _MM_HINT_T0);
+        block256(f, b, in, rows, at + i, s, m, i);
+    }
+    __m256 d = halves8(w + f->d_at, f->bytes), dmin = _mm256_setzero_ps();
+    if (f->has_min) dmin = _mm256_sub_ps(_mm256_set1_ps(-0.0f), halves8(w + f->dmin_at, f->bytes));
+    for (int64_t r = 0; r < rows; r++) {
+        __m256 v = _mm256_cvtepi32_ps(sums32(s[r]));
+        if (f->has_min) v = _mm256_fmadd_ps(v, d, _mm256_mul_ps(dmin, _mm256_cvtepi32_ps(sums32(m[r]))));
+        else v = _mm256_mul_ps(v, d);
+        _mm256_storeu_ps(in[r].f + to, v);
+    }
+}
+
+/* ---- Both ---- */
+
+/* acc = fma(f, dy, acc) over the blocks in order, eight columns in the lanes. Loads run over the end of a column into
+ * what follows in the scratch; such lanes are not used. */
+HTH_INLINE __m256 ordered_sums(const float *f, const float *dy, int64_t blocks) {
+    __m256 acc = _mm256_setzero_ps();
+    for (int64_t b = 0; b < blocks; b += 8) {
+        __m256i v[8];
+        HTH_UNROLL for (int c = 0; c < 8; c++) v[c] = load256(f + c * blocks + b);
+        transpose8x8(v);
+        if (blocks - b >= 8) {
+            HTH_UNROLL for (int i = 0; i < 8; i++) acc =
+                _mm256_fmadd_ps(_mm256_castsi256_ps(v[i]), _mm256_broadcast_ss(dy + b + i), acc);
+        } else {
+            for (int i = 0; i < blocks - b; i++)
+                acc = _mm256_fmadd_ps(_mm256_castsi256_ps(v[i]), _mm256_broadcast_ss(dy + b + i), acc);
+        }
+    }
+    return acc;
+}
+
+/* One of two: the format whose pointer is not NULL. Every call has constant formats, so all of this dissolves. */
+typedef struct format {
+    const format32 *f32;
+    const format256 *f256;
+} format;
+
+HTH_INLINE void group(format f, const uint8_t *w, const input *in, int64_t rows, int64_t at, int64_t to) {
+    if (f.f32) {
+        for (int line = 0; line < GROUP * f.f32->bytes; line += 64)
+            _mm_prefetch((const char *)w + PREFETCH + line, _MM_HINT_T0);
+        group32(f.f32, w, in, rows, at, to);
+    } else {
+        group256(f.f256, w, in, rows, at, to);
+    }
+}
+
+/* f of n blocks that follow each other in memory, the first of which begins a column. */
+HTH_INLINE void stream(format f, const uint8_t *w, const input *in, int64_t rows, int64_t blocks, int64_t n,
+                       int64_t to) {
+    const int64_t bytes = f.f32 ? f.f32->bytes : f.f256->bytes;
+    int64_t at = 0, i = 0;
+    for (; i + GROUP <= n; i += GROUP) {
+        group(f, w + i * bytes, in, rows, at, to + i);
+        for (at += GROUP; at >= blocks;) at -= blocks;
+    }
+    if (i == n) return;
+    /* The last blocks of the matrix: a copy, filled up with zeros, keeps loads inside. */
+    uint8_t tail[TAIL_BYTES];
+    memset(tail, 0, sizeof tail);
+    memcpy(tail, w + i * bytes, (size_t)((n - i) * bytes));
+    group(f, tail, in, rows, at, to + i);
+}
+
+HTH_INLINE void few(format f, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1, void *scratch) {
+    const hth_qact *x = a->q;
+    const int64_t blocks = x->blocks, block = f.f32 ? 32 : 256, bytes = f.f32 ? f.f32->bytes : f.f256->bytes;
+    const int64_t rows = r1 - r0, wrapped = blocks + GROUP;
+    assert(rows <= hth_avx2_few_rows(x->k, (int)block));
+    input in[MAX_ROWS];
+    uint8_t *at = scratch;
+    for (int64_t r = 0; r < rows; r++) {
+        uint8_t *q = at, *side = q + wrapped * block, *values = side + wrapped * side_bytes((int)block);
+        copy_wrapped(q, x->q + (r0 + r) * x->q_stride, blocks * block, GROUP * block);
+        if (f.f32) side32(f.f32, x->sum32 + (r0 + r) * x->sum32_stride, blocks, side);
+        else side256(f.f256, x, r0 + r, side);
+        in[r] = (input){(const int8_t *)q, side, x->d + (r0 + r) * blocks, (float *)values};
+        at += row_scratch(x->k, (int)block);
+    }
+    const bool packed = a->row_bytes == blocks * bytes;
+    for (int64_t c = c0; c < c1; c += COLUMNS) {
+        const uint8_t *w = (const uint8_t *)a->w + c * a->row_bytes;
+        const int64_t n = c1 - c < COLUMNS ? c1 - c : COLUMNS;
+        if (packed) stream(f, w, in, rows, blocks, n * blocks, 0);
+        else
+            for (int64_t i = 0; i < n; i++) stream(f, w + i * a->row_bytes, in, rows, blocks, blocks, i * blocks);
+        for (int64_t r = 0; r < rows; r++) finish8(a, r0 + r, c, n, ordered_sums(in[r].f, in[r].dy, blocks));
+    }
+}
+
+#define FORMAT_32(name)                                                                                                \
+    { .f32 = &format_##name }
+#define FORMAT_256(name)                                                                                               \
+    { .f256 = &format_##name }
+#define DEFINE(name, dtype, family)                                                                                    \
+    void hth_avx2_few_##name(const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1, void *scratch) {     \
+        const format f = FORMAT_##family(name);                                                                        \
+        if (r1 - r0 == 1) few(f, a, c0, c1, r0, r0 + 1, scratch);                                                      \
+        else few(f, a, c0, c1, r0, r1, scratch);                                                                       \
+    }
+HTH_QUANTIZED_FORMATS(DEFINE)

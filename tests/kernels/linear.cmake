@@ -1,0 +1,3 @@
+# The kernel tests of linear and quantize; other families register theirs in files of their own beside this one.
+hearth_test(kernels_linear kernels/linear_test.c kernels/check.c kernels/limits.c)
+hearth_test(kernels_quantize kernels/quantize_test.c kernels/check.c)
