@@ -22,8 +22,10 @@ static hearth_status map_descriptor(hth_map *map, int fd, const char *path, hear
         hearth_status status = errno == ENOMEM ? HEARTH_NO_MEMORY : HEARTH_IO;
         return hth_fail(err, status, "cannot map %s (%zu bytes): %s", path, size, strerror(errno));
     }
-    *map = (hth_map){.data = data, .size = size};
-    return HEARTH_OK;
+    *map = (hth_map){.data = data, .size = size, .watch = hth_watch_add(data, size)};
+    if (map->watch) return HEARTH_OK;
+    hth_map_close(map);
+    return hth_fail(err, HEARTH_NO_MEMORY, "no memory to watch the mapping of %s", path);
 }
 
 hearth_status hth_map_open(hth_map *map, const char *path, hearth_error *err) {
@@ -39,7 +41,12 @@ hearth_status hth_map_open(hth_map *map, const char *path, hearth_error *err) {
     return status;
 }
 
+bool hth_map_lost(const hth_map *map) {
+    return map->watch && hth_watch_lost(map->watch);
+}
+
 void hth_map_close(hth_map *map) {
+    hth_watch_remove(map->watch);
     if (map->data) munmap((void *)(uintptr_t)map->data, map->size);
     *map = (hth_map){0};
 }

@@ -6,18 +6,24 @@
 #ifndef HTH_BASE_MAP_H
 #define HTH_BASE_MAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
+#include "base/sigbus.h"
 #include "base/status.h"
 
 typedef struct hth_map {
     const unsigned char *data; /* page-aligned; NULL when nothing is mapped */
     size_t size;
+    hth_watch *watch;
 } hth_map;
 
 /* Map the regular file at PATH. HEARTH_NOT_FOUND: no such file. HEARTH_IO: a directory, a device, no permission …
  * HEARTH_BAD_FILE: an empty file. On failure *map is zeroed. */
 hearth_status hth_map_open(hth_map *map, const char *path, hearth_error *err);
+
+/* Part of the file could no longer be read, and zeros are in its place. False for a zeroed map. */
+bool hth_map_lost(const hth_map *map);
 
 /* Unmap and zero *map. A zeroed map is ignored. */
 void hth_map_close(hth_map *map);

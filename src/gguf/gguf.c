@@ -160,6 +160,12 @@ const hth_gguf_file *hth_gguf_file_at(const hth_gguf *g, int i) {
     return &g->files[i];
 }
 
+const hth_gguf_file *hth_gguf_lost_file(const hth_gguf *g) {
+    for (int i = 0; i < g->file_count; i++)
+        if (hth_map_lost(&g->maps[i])) return &g->files[i];
+    return NULL;
+}
+
 uint64_t hth_gguf_kv_count(const hth_gguf *g) {
     return g->kv_count;
 }

@@ -6,7 +6,8 @@
  * error that names the field and the file offset. Versions 2 and 3, little-endian.
  *
  * Ownership: everything reached from a hth_gguf is valid until hth_gguf_close. Threads: read-only after open, so any
- * number of threads may read. Strings are byte strings: not NUL-terminated, possibly not UTF-8, possibly with NUL inside.
+ * number of threads may read. Strings are byte strings: not NUL-terminated, possibly not UTF-8, possibly with NUL
+ * inside.
  */
 #ifndef HTH_GGUF_GGUF_H
 #define HTH_GGUF_GGUF_H
@@ -24,8 +25,19 @@ typedef struct hth_string {
 } hth_string;
 
 typedef enum hth_gguf_type {
-    HTH_GGUF_U8, HTH_GGUF_I8, HTH_GGUF_U16, HTH_GGUF_I16, HTH_GGUF_U32, HTH_GGUF_I32, HTH_GGUF_F32,
-    HTH_GGUF_BOOL, HTH_GGUF_STRING, HTH_GGUF_ARRAY, HTH_GGUF_U64, HTH_GGUF_I64, HTH_GGUF_F64,
+    HTH_GGUF_U8,
+    HTH_GGUF_I8,
+    HTH_GGUF_U16,
+    HTH_GGUF_I16,
+    HTH_GGUF_U32,
+    HTH_GGUF_I32,
+    HTH_GGUF_F32,
+    HTH_GGUF_BOOL,
+    HTH_GGUF_STRING,
+    HTH_GGUF_ARRAY,
+    HTH_GGUF_U64,
+    HTH_GGUF_I64,
+    HTH_GGUF_F64,
     HTH_GGUF_TYPE_COUNT
 } hth_gguf_type;
 
@@ -43,14 +55,14 @@ typedef struct hth_gguf_kv {
 #define HTH_GGUF_MAX_DIMS 4
 
 typedef struct hth_gguf_tensor {
-    hth_string name;                 /* unique over all shards */
-    hth_dtype dtype;                 /* an id that hth_dtype_find knows */
-    int n_dims;                      /* as written, 0..4 */
-    uint64_t dims[HTH_GGUF_MAX_DIMS];/* fastest first; missing trailing dimensions are 1 */
-    uint64_t bytes;                  /* size of the data */
-    int file;                        /* shard index */
-    uint64_t offset;                 /* of the data from the start of that shard's file */
-    const unsigned char *data;       /* in the mapping */
+    hth_string name;                  /* unique over all shards */
+    hth_dtype dtype;                  /* an id that hth_dtype_find knows */
+    int n_dims;                       /* as written, 0..4 */
+    uint64_t dims[HTH_GGUF_MAX_DIMS]; /* fastest first; missing trailing dimensions are 1 */
+    uint64_t bytes;                   /* size of the data */
+    int file;                         /* shard index */
+    uint64_t offset;                  /* of the data from the start of that shard's file */
+    const unsigned char *data;        /* in the mapping */
 } hth_gguf_tensor;
 
 /* One mapped shard. */
@@ -60,7 +72,7 @@ typedef struct hth_gguf_file {
     uint64_t size;             /* bytes of the file and of the mapping */
     uint32_t version;
     uint32_t alignment;
-    uint64_t data_offset;      /* where the data section starts */
+    uint64_t data_offset; /* where the data section starts */
     uint64_t tensor_count;
 } hth_gguf_file;
 
@@ -78,18 +90,22 @@ void hth_gguf_close(hth_gguf **g);
 int hth_gguf_file_count(const hth_gguf *g);
 const hth_gguf_file *hth_gguf_file_at(const hth_gguf *g, int i);
 
+/* The first shard of which a part could no longer be read, so that zeros are in its place (base/sigbus.h); NULL when
+ * all are whole. What was computed from the file since the last answer of NULL is not to be trusted. */
+const hth_gguf_file *hth_gguf_lost_file(const hth_gguf *g);
+
 uint64_t hth_gguf_kv_count(const hth_gguf *g);
 const hth_gguf_kv *hth_gguf_kv_at(const hth_gguf *g, uint64_t i); /* in file order; of a split set, the first shard's */
 const hth_gguf_kv *hth_gguf_find(const hth_gguf *g, const char *key); /* NULL when absent; O(1) */
 
 uint64_t hth_gguf_tensor_count(const hth_gguf *g);
-const hth_gguf_tensor *hth_gguf_tensor_at(const hth_gguf *g, uint64_t i); /* in file order */
+const hth_gguf_tensor *hth_gguf_tensor_at(const hth_gguf *g, uint64_t i);         /* in file order */
 const hth_gguf_tensor *hth_gguf_find_tensor(const hth_gguf *g, const char *name); /* NULL when absent; O(1) */
 
 /* Typed scalars. HEARTH_NOT_FOUND (no error text) when the key is absent: *out is then left as it was, so a caller sets
- * the default first. HEARTH_BAD_FILE with a text that names the key when the type does not fit. An integer is taken from
- * any integer type whose value fits the range asked for; a float from F32, F64 or an integer; a bool from BOOL or an
- * integer 0 or 1. */
+ * the default first. HEARTH_BAD_FILE with a text that names the key when the type does not fit. An integer is taken
+ * from any integer type whose value fits the range asked for; a float from F32, F64 or an integer; a bool from BOOL or
+ * an integer 0 or 1. */
 hearth_status hth_gguf_get_u64(const hth_gguf *g, const char *key, uint64_t min, uint64_t max, uint64_t *out,
                                hearth_error *err);
 hearth_status hth_gguf_get_f64(const hth_gguf *g, const char *key, double *out, hearth_error *err);
