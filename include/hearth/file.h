@@ -18,7 +18,7 @@ extern "C" {
 typedef struct hearth_file hearth_file;
 
 typedef struct hearth_file_tensor {
-    const char *name;  /* name_size bytes */
+    const char *name; /* name_size bytes */
     size_t name_size;
     const char *dtype; /* "Q4_K", NUL-terminated */
     int supported;     /* 1 when Hearth computes with this dtype */
@@ -31,11 +31,11 @@ typedef struct hearth_file_tensor {
 } hearth_file_tensor;
 
 typedef struct hearth_file_entry {
-    const char *key;    /* key_size bytes */
+    const char *key; /* key_size bytes */
     size_t key_size;
-    const char *type;   /* "u32", "string", "array" …, NUL-terminated */
-    const char *element;/* element type of an array, else NULL */
-    uint64_t count;     /* elements of an array, else 1 */
+    const char *type;    /* "u32", "string", "array" …, NUL-terminated */
+    const char *element; /* element type of an array, else NULL */
+    uint64_t count;      /* elements of an array, else 1 */
 } hearth_file_entry;
 
 /* Map and check PATH (or the split set whose first shard it is). On failure *out is NULL. */
@@ -55,17 +55,17 @@ HEARTH_API hearth_status hearth_file_tensor_at(const hearth_file *file, uint64_t
 /* HEARTH_NOT_FOUND when there is no such tensor. */
 HEARTH_API hearth_status hearth_file_find_tensor(const hearth_file *file, const char *name, hearth_file_tensor *out,
                                                  hearth_error *err);
-/* Dequantize row `row` (of dims[0] elements; rows are counted over dims[1..3]) into the dims[0] floats at `out`. `tensor`
- * must come from this file. HEARTH_UNSUPPORTED names a dtype that Hearth does not compute with. */
+/* Dequantize row `row` (of dims[0] elements; rows are counted over dims[1..3]) into the dims[0] floats at `out`.
+ * `tensor` must come from this file. HEARTH_UNSUPPORTED names a dtype that Hearth does not compute with. */
 HEARTH_API hearth_status hearth_file_read_row(const hearth_file *file, const hearth_file_tensor *tensor, uint64_t row,
                                               float *out, hearth_error *err);
 
 HEARTH_API uint64_t hearth_file_entry_count(const hearth_file *file);
 HEARTH_API hearth_status hearth_file_entry_at(const hearth_file *file, uint64_t i, hearth_file_entry *out,
                                               hearth_error *err);
-/* Values of entry i: element e (0 for a scalar). HEARTH_BAD_ARGUMENT when the type or an integer's value does not fit, or
- * i or e is out of range. The integer forms read a bool as 0 or 1; the float form takes integers too. A string is handed
- * out in place. */
+/* Values of entry i: element e (0 for a scalar). HEARTH_BAD_ARGUMENT when the type or an integer's value does not fit,
+ * or i or e is out of range. The integer forms read a bool as 0 or 1; the float form takes integers too. A string is
+ * handed out in place. */
 HEARTH_API hearth_status hearth_file_int(const hearth_file *file, uint64_t i, uint64_t e, int64_t *out,
                                          hearth_error *err);
 HEARTH_API hearth_status hearth_file_uint(const hearth_file *file, uint64_t i, uint64_t e, uint64_t *out,

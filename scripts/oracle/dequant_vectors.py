@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Write tests/data/dequant/*.bin: random blocks of every dtype that Hearth computes with, and the float32 values that the
-`gguf` Python package gives for them. Needs the PyPI packages gguf and numpy.
+"""Write tests/data/dequant/*.bin: random blocks of every dtype that Hearth computes with, and the float32 values that
+the `gguf` Python package gives for them. Needs the PyPI packages gguf and numpy.
 
     scripts/oracle/dequant_vectors.py OUTPUT_FOLDER [--blocks N] [--seed S]
 
