@@ -22,9 +22,9 @@ typedef struct format32 {
     int max;        /* largest unpacked integer; 128 when signed */
     bool is_signed; /* bytes are -128..127 */
     int bias;       /* weight = byte - bias */
-    bool has_min;   /* a float minimum */
+    bool has_min;   /* F16 at byte 2: a minimum */
+    bool is_e8m0;   /* the scale is a byte, 2^(e - 128); otherwise an F16 at byte 0 */
     __m256i (*weights)(const uint8_t *b);
-    void (*scales)(const uint8_t *b, __m256 *d, __m256 *m); /* of 8 consecutive blocks; m only with has_min */
 } format32;
 
 /* Sixteen bytes: low nibbles, then high nibbles. */
@@ -74,49 +74,13 @@ HTH_INLINE __m256i mxfp4_weights(const uint8_t *b) {
     return lookup(_mm_add_epi8(_mm_setr_epi8(HTH_MXFP4_VALUES), _mm_set1_epi8(12)), nibbles(b + 1));
 }
 
-HTH_INLINE void q4_0_scales(const uint8_t *b, __m256 *d, __m256 *m) {
-    (void)m;
-    *d = halves8(b, HTH_Q4_0_BYTES);
-}
-
-HTH_INLINE void q4_1_scales(const uint8_t *b, __m256 *d, __m256 *m) {
-    *d = halves8(b, HTH_Q4_1_BYTES);
-    *m = halves8(b + 2, HTH_Q4_1_BYTES);
-}
-
-HTH_INLINE void q5_0_scales(const uint8_t *b, __m256 *d, __m256 *m) {
-    (void)m;
-    *d = halves8(b, HTH_Q5_0_BYTES);
-}
-
-HTH_INLINE void q5_1_scales(const uint8_t *b, __m256 *d, __m256 *m) {
-    *d = halves8(b, HTH_Q5_1_BYTES);
-    *m = halves8(b + 2, HTH_Q5_1_BYTES);
-}
-
-HTH_INLINE void q8_0_scales(const uint8_t *b, __m256 *d, __m256 *m) {
-    (void)m;
-    *d = halves8(b, HTH_Q8_0_BYTES);
-}
-
-/* hth_mxfp4_scale_bits of eight blocks. */
-HTH_INLINE void mxfp4_scales(const uint8_t *b, __m256 *d, __m256 *m) {
-    enum { N = HTH_MXFP4_BYTES };
-    (void)m;
-    __m256i e = _mm256_setr_epi32(b[0], b[N], b[2 * N], b[3 * N], b[4 * N], b[5 * N], b[6 * N], b[7 * N]);
-    __m256i small = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
-    __m256i large = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
-    __m256i is_small = _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e);
-    *d = _mm256_castsi256_ps(_mm256_blendv_epi8(large, small, is_small));
-}
-
-static const format32 format_q4_0 = {HTH_Q4_0_BYTES, 15, false, 8, false, q4_0_weights, q4_0_scales};
-static const format32 format_q4_1 = {HTH_Q4_1_BYTES, 15, false, 0, true, q4_1_weights, q4_1_scales};
-static const format32 format_q5_0 = {HTH_Q5_0_BYTES, 31, false, 16, false, q5_0_weights, q5_0_scales};
-static const format32 format_q5_1 = {HTH_Q5_1_BYTES, 31, false, 0, true, q5_1_weights, q5_1_scales};
-static const format32 format_q8_0 = {HTH_Q8_0_BYTES, 128, true, 0, false, q8_0_weights, q8_0_scales};
-static const format32 format_iq4_nl = {HTH_IQ4_NL_BYTES, 127, true, 0, false, iq4_nl_weights, q4_0_scales};
-static const format32 format_mxfp4 = {HTH_MXFP4_BYTES, 24, false, 12, false, mxfp4_weights, mxfp4_scales};
+static const format32 format_q4_0 = {HTH_Q4_0_BYTES, 15, false, 8, false, false, q4_0_weights};
+static const format32 format_q4_1 = {HTH_Q4_1_BYTES, 15, false, 0, true, false, q4_1_weights};
+static const format32 format_q5_0 = {HTH_Q5_0_BYTES, 31, false, 16, false, false, q5_0_weights};
+static const format32 format_q5_1 = {HTH_Q5_1_BYTES, 31, false, 0, true, false, q5_1_weights};
+static const format32 format_q8_0 = {HTH_Q8_0_BYTES, 128, true, 0, false, false, q8_0_weights};
+static const format32 format_iq4_nl = {HTH_IQ4_NL_BYTES, 127, true, 0, false, false, iq4_nl_weights};
+static const format32 format_mxfp4 = {HTH_MXFP4_BYTES, 24, false, 12, false, true, mxfp4_weights};
 
 /* ---- Blocks of 256 ---- */
 

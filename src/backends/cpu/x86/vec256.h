@@ -19,6 +19,10 @@ HTH_INLINE __m256i broadcast32(const void *p) {
     return _mm256_castps_si256(_mm256_broadcast_ss((const float *)p));
 }
 
+HTH_INLINE __m256 negative(__m256 x) {
+    return _mm256_xor_ps(x, _mm256_set1_ps(-0.0f));
+}
+
 HTH_INLINE __m256i add_halves16(__m256i a, __m256i b) {
     return _mm256_add_epi16(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
 }
@@ -92,6 +96,29 @@ HTH_INLINE __m256 halves8(const uint8_t *p, int64_t stride) {
     return _mm256_cvtph_ps(v);
 }
 #undef HTH_HALF
+
+/* The F16 values at p[0] + at, p[1] + at, … */
+#define HTH_HALF(i) v = _mm_insert_epi16(v, (short)(p[i][at] | p[i][at + 1] << 8), i)
+HTH_INLINE __m256 halves_at(const uint8_t *const p[8], int at) {
+    __m128i v = _mm_setzero_si128();
+    HTH_HALF(0);
+    HTH_HALF(1);
+    HTH_HALF(2);
+    HTH_HALF(3);
+    HTH_HALF(4);
+    HTH_HALF(5);
+    HTH_HALF(6);
+    HTH_HALF(7);
+    return _mm256_cvtph_ps(v);
+}
+#undef HTH_HALF
+
+/* hth_mxfp4_scale_bits of eight exponents. */
+HTH_INLINE __m256 e8m0_scales(__m256i e) {
+    __m256i small = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
+    __m256i large = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
+    return _mm256_castsi256_ps(_mm256_blendv_epi8(large, small, _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e)));
+}
 
 /* The first n of 8 lanes. */
 HTH_INLINE __m256i lanes_mask(int64_t n) {

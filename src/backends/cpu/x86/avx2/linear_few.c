@@ -64,13 +64,18 @@ HTH_INLINE __m256i dot32(const format32 *f, __m256i w, __m256i q) {
     return f->is_signed ? _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(q, w)) : _mm256_maddubs_epi16(w, q);
 }
 
+HTH_INLINE __m256 scales_of_stream(const format32 *f, const uint8_t *b) {
+    const int n = f->bytes;
+    if (!f->is_e8m0) return halves8(b, n);
+    return e8m0_scales(_mm256_setr_epi32(b[0], b[n], b[2 * n], b[3 * n], b[4 * n], b[5 * n], b[6 * n], b[7 * n]));
+}
+
 /* f of eight consecutive blocks of the stream for each row; `at` is the stream's position in the activations. */
 HTH_INLINE void group32(const format32 *f, const uint8_t *w, const input *in, int64_t rows, int64_t at, int64_t to) {
     const __m256i one = _mm256_set1_epi16(1);
     __m256i weights[GROUP], p[GROUP];
     HTH_UNROLL for (int i = 0; i < GROUP; i++) weights[i] = f->weights(w + i * f->bytes);
-    __m256 d, m = _mm256_setzero_ps();
-    f->scales(w, &d, &m);
+    __m256 d = scales_of_stream(f, w), m = f->has_min ? halves8(w + 2, f->bytes) : _mm256_setzero_ps();
     for (int64_t r = 0; r < rows; r++) {
         const int8_t *q = in[r].q + 32 * at;
         HTH_UNROLL for (int i = 0; i < GROUP; i++) {
@@ -142,7 +147,7 @@ HTH_INLINE void group256(const format256 *f, const uint8_t *w, const input *in, 
         block256(f, b, in, rows, at + i, s, m, i);
     }
     __m256 d = halves8(w + f->d_at, f->bytes), dmin = _mm256_setzero_ps();
-    if (f->has_min) dmin = _mm256_sub_ps(_mm256_set1_ps(-0.0f), halves8(w + f->dmin_at, f->bytes));
+    if (f->has_min) dmin = negative(halves8(w + f->dmin_at, f->bytes));
     for (int64_t r = 0; r < rows; r++) {
         __m256 v = _mm256_cvtepi32_ps(sums32(s[r]));
         if (f->has_min) v = _mm256_fmadd_ps(v, d, _mm256_mul_ps(dmin, _mm256_cvtepi32_ps(sums32(m[r]))));
