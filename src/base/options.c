@@ -236,7 +236,7 @@ void hearth_options_free(hearth_options **options) {
 
 hearth_status hearth_options_set(hearth_options *options, const char *name, const char *value, hearth_error *err) {
     if (!options || !name) return hth_fail(err, HEARTH_BAD_ARGUMENT, "an option needs an options object and a name");
-    size_t i;
+    size_t i = 0;
     HTH_TRY(find(name, &i, err));
     return set_value(options, i, value, err);
 }
@@ -353,7 +353,7 @@ hearth_status hearth_options_read_file(hearth_options *options, const char *path
 static hearth_status get(const hearth_options *options, const char *name, unsigned types, const char *kind,
                          option_value *value, int *set, hearth_error *err) {
     if (!name) return hth_fail(err, HEARTH_BAD_ARGUMENT, "an option needs a name");
-    size_t i;
+    size_t i = 0;
     HTH_TRY(find(name, &i, err));
     if (!(types >> table[i].type & 1)) return hth_fail(err, HEARTH_BAD_OPTION, "option '%s' is not %s", name, kind);
     *value = in_force(options, i);

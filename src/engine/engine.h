@@ -36,8 +36,7 @@ void hth_blocks_drop(hth_blocks *pool, int32_t block);
 struct hearth_session {
     hearth_engine *engine;
     bool open;
-    bool poisoned;
-    char poison[160];     /* why, when poisoned */
+    hearth_error poison;  /* status OK: whole; else why it is poisoned */
     int64_t position;     /* tokens consumed */
     hearth_token *tokens; /* [context] */
     int32_t *blocks;      /* [context / 64 rounded up] */

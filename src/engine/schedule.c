@@ -2,7 +2,6 @@
  * ceil(rows / rows per pass), and each item's logits lie side by side. */
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "engine/engine.h"
 
@@ -100,11 +99,6 @@ static hth_pass next_pass(hearth_engine *e, const hearth_item *items, size_t cou
     return pass;
 }
 
-static void poison(hearth_session *s, const char *why) {
-    s->poisoned = true;
-    snprintf(s->poison, sizeof s->poison, "%s", why);
-}
-
 static bool is_finite(const float *x, int64_t n) {
     /* x * 0 is 0 for every finite x and NaN otherwise. */
     float sum = 0;
@@ -122,12 +116,10 @@ static hearth_status deliver(hearth_engine *e, hearth_item *items, size_t count,
         items[i].logits = outputs ? logits : NULL;
         for (int64_t o = 0; o < outputs; o++, logits += vocab) {
             hearth_session *s = items[i].session;
-            if (s->poisoned || is_finite(logits, vocab)) continue;
-            hearth_error why;
-            status = hth_fail(&why, HEARTH_POISONED, "logits at position %lld of session %lld are not finite",
+            if (s->poison.status != HEARTH_OK || is_finite(logits, vocab)) continue;
+            status = hth_fail(&s->poison, HEARTH_POISONED, "logits at position %lld of session %lld are not finite",
                               (long long)(s->position - outputs + o), (long long)(s - e->sessions));
-            poison(s, why.text);
-            if (err) *err = why;
+            if (err) *err = s->poison;
         }
     }
     return status;
@@ -144,7 +136,7 @@ hearth_status hearth_engine_run(hearth_engine *e, hearth_item *items, size_t cou
         hearth_error why;
         hearth_status status = e->type->run(e->exe, &pass, &why);
         if (status != HEARTH_OK) {
-            for (size_t i = 0; i < count; i++) poison(items[i].session, why.text);
+            for (size_t i = 0; i < count; i++) items[i].session->poison = why;
             if (err) *err = why;
             return status;
         }

@@ -13,7 +13,7 @@ hearth_status hearth_session_create(hearth_engine *engine, hearth_session **out,
         hearth_session *s = &engine->sessions[i];
         if (s->open) continue;
         s->open = true;
-        s->poisoned = false;
+        s->poison.status = HEARTH_OK;
         s->position = 0;
         *out = s;
         return HEARTH_OK;
@@ -46,15 +46,15 @@ hearth_status hearth_session_truncate(hearth_session *s, int64_t position, heart
     if (position < 0 || position > s->position)
         return hth_fail(err, HEARTH_BAD_ARGUMENT, "cannot go back to position %lld: the session is at %lld",
                         (long long)position, (long long)s->position);
-    if (s->poisoned && position > 0) return hth_session_check(s, err);
+    if (s->poison.status != HEARTH_OK && position > 0) return hth_session_check(s, err);
     drop_to(s, position);
-    s->poisoned = false;
+    s->poison.status = HEARTH_OK;
     return HEARTH_OK;
 }
 
 hearth_status hth_session_check(const hearth_session *s, hearth_error *err) {
-    if (s->poisoned) return hth_fail(err, HEARTH_POISONED, "the session is poisoned: %s", s->poison);
-    return HEARTH_OK;
+    if (s->poison.status == HEARTH_OK) return HEARTH_OK;
+    return hth_fail(err, HEARTH_POISONED, "the session is poisoned: %s", s->poison.text);
 }
 
 void hth_session_reserve(hearth_session *s, int64_t position) {

@@ -29,6 +29,11 @@ static bool has_tier(const hth_cpu *cpu, const char *name) {
 
 static hearth_status choose_kernels(const hth_cpu *cpu, const char *wanted, hth_kernels *out, hearth_error *err) {
     bool automatic = strcmp(wanted, "auto") == 0;
+#if defined(__x86_64__)
+    if (!cpu->avx2)
+        return hth_fail(err, HEARTH_UNSUPPORTED, "this machine (%s) lacks AVX2, FMA, F16C or BMI2, the least needed",
+                        cpu->name);
+#endif
     for (size_t i = 0; i < sizeof tiers / sizeof *tiers; i++) {
         if (!automatic && strcmp(tiers[i].name, wanted) != 0) continue;
         if (!has_tier(cpu, tiers[i].name)) {
