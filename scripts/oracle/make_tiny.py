@@ -9,6 +9,7 @@ import argparse
 import logging
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -188,6 +189,13 @@ def make(names, out):
             if MODELS[name][2]:
                 edit_keys(path, MODELS[name][2])
             print(f"{path} {path.stat().st_size}")
+
+
+def make_missing(names, out):
+    """In a process of its own: the converter brings a `gguf` package that is newer than the published one."""
+    missing = [name for name in names if not gguf_path(out, name, "bf16").is_file()]
+    if missing:
+        subprocess.run([sys.executable, __file__, *missing, "--out", str(out)], check=True, stdout=sys.stderr)
 
 
 def main():
