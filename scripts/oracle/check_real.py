@@ -125,6 +125,11 @@ def verdicts(ours, peer):
     yield "eval against logits", 100 * share, "within 0.02 %", abs(share) <= 0.0002
 
 
+def line(who, measured):
+    return (f"  {who:10} KL {measured['kl']:.6f}  same top {measured['top']:.3f} %  "
+            f"perplexity {measured['ppl']:.4f}")
+
+
 def check(name, args, text):
     model = cache_dir() / "models" / f"{name}.gguf"
     store = cache_dir() / "oracle"
@@ -134,12 +139,12 @@ def check(name, args, text):
         make_reference(reference, model, text)
     peer = cached(reference.with_suffix(".peer.json"), lambda: measure_peer(model, reference, args.threads))
     print(f"{name}: transformers perplexity {peer['reference_ppl']:.4f}")
-    print(f"  {'llama.cpp':10} KL {peer['kl']:.6f}  same top {peer['top']:.3f} %  perplexity {peer['ppl']:.4f}", flush=True)
+    print(line("llama.cpp", peer), flush=True)
     if not args.hearth.is_file():
         print(f"  hearth     not measured: no {args.hearth.name} at the place given")
         return True
     ours = measure_hearth(args, model, reference, text)
-    print(f"  {'hearth':10} KL {ours['kl']:.6f}  same top {ours['top']:.3f} %  perplexity {ours['ppl']:.4f}")
+    print(line("hearth", ours))
     good = True
     for what, value, limit, ok in verdicts(ours, peer):
         print(f"    {what:20} {value:+8.3f}  {limit:16} {'ok' if ok else 'FAILED'}", flush=True)
@@ -153,7 +158,7 @@ def main():
     parser.add_argument("--hearth", type=Path, default=ROOT / "build/release/hearth")
     parser.add_argument("--bytes", type=int, default=32768, help="how much of the text (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="of llama.cpp (default: %(default)s)")
-    parser.add_argument("--option", action="append", default=[], help="one more word for hearth, e.g. --option=--threads")
+    parser.add_argument("--option", action="append", default=[], help="one more word for hearth")
     args = parser.parse_args()
     names = args.names or [name for name in MODELS if (cache_dir() / "models" / f"{name}.gguf").is_file()]
     text = text_prefix(args.bytes)

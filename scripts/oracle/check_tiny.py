@@ -48,7 +48,7 @@ def main():
     parser.add_argument("--hearth", type=Path, default=ROOT / "build/release/hearth")
     parser.add_argument("--dir", type=Path, default=cache_dir() / "tiny")
     parser.add_argument("--trained", type=Path, nargs="*", default=[])
-    parser.add_argument("--option", action="append", default=[], help="one more word for hearth, e.g. --option=--threads")
+    parser.add_argument("--option", action="append", default=[], help="one more word for hearth")
     args = parser.parse_args()
     make_tiny.make_missing(args.names or make_tiny.MODELS, args.dir)
     failed = 0

@@ -7,8 +7,8 @@ Hugging Face folder when one is given: then only the weights are the file's.
 import numpy as np
 import torch
 from gguf import GGUFReader, dequantize
-from transformers import AutoConfig, AutoModelForCausalLM
-from transformers import Gemma2Config, Gemma3TextConfig, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+from transformers import (AutoConfig, AutoModelForCausalLM, Gemma2Config, Gemma3TextConfig, GPT2Config, LlamaConfig,
+                          MistralConfig, Qwen2Config, Qwen3Config)
 from transformers.utils import logging
 
 logging.disable_progress_bar()
@@ -88,7 +88,7 @@ def state_dict(file):
     names = [name for name in file.tensors if name != "rope_freqs.weight"]
     state = {hf_name(file.arch, name): undo_converter(file, name, file.weight(name)) for name in names}
     if "output.weight" not in file.tensors:
-        state["lm_head.weight"] = state["transformer.wte.weight" if file.arch == "gpt2" else "model.embed_tokens.weight"]
+        state["lm_head.weight"] = state[hf_name(file.arch, "token_embd.weight")]
     return state
 
 

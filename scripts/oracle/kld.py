@@ -1,9 +1,9 @@
 """The file in which llama-perplexity keeps a reference's log-probabilities, and the divergence it computes from it.
 
-File: "_logits_", then int32 n_ctx, n_vocab, n_chunk, then n_chunk * n_ctx token ids (int32; a chunk's first is replaced
-by BOS when the model wants one). Then a row for each scored position, chunk after chunk: positions n_ctx/2 to n_ctx - 2,
-whose logits predict the next token. A row is two float32 (scale, min log-prob) and n_vocab uint16 q (an even number of
-them is stored): log-prob = scale * q + min. Logits more than 16 below the row's largest count as 16 below.
+File: "_logits_", then int32 n_ctx, n_vocab, n_chunk, then n_chunk * n_ctx token ids (int32; a chunk's first is
+replaced by BOS when the model wants one). Then a row for each scored position, chunk after chunk: positions n_ctx/2 to
+n_ctx - 2, whose logits predict the next token. A row is two float32 (scale, min log-prob) and n_vocab uint16 q (an even
+number of them is stored): log-prob = scale * q + min. Logits more than 16 below the row's largest count as 16 below.
 """
 import numpy as np
 import torch

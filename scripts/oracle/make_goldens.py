@@ -4,8 +4,8 @@ models themselves where they are small: tests/data/models/.
 
 usage: make_goldens.py [--tiny] [--trained FOLDER ...] [--real [NAME ...]] [--data DIR]
 --tiny makes those of the tiny models, --trained of folders that hold a Hugging Face model and a bf16 GGUF file, --real
-of models that stay in the cache. A golden has, at each of 300 positions, the 32 largest logits with their ids, and three
-whole rows (of a large vocabulary every 61st value). The bits of Hearth's own rows are recorded by run_golden.py --record.
+of models that stay in the cache. A golden has, at each of 300 positions, the 32 largest logits with their ids, and
+three whole rows (of a large vocabulary every 61st value). run_golden.py --record adds the bits of Hearth's own rows.
 """
 import argparse
 import base64

@@ -3,7 +3,8 @@
 converter, in F32 and BF16.
 
 usage: make_tiny.py [NAME ...] [--out DIR]      default: all of them, in <cache>/tiny
-DIR/NAME/ is the folder, DIR/tiny-NAME-f32.gguf and DIR/tiny-NAME-bf16.gguf the files. Needs the peer's source (build_peer.sh).
+DIR/NAME/ is the folder, DIR/tiny-NAME-f32.gguf and DIR/tiny-NAME-bf16.gguf the files. Needs the peer's source
+(build_peer.sh).
 """
 import argparse
 import logging
@@ -27,7 +28,8 @@ SHAPE = dict(vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_hidden_
              num_key_value_heads=2, max_position_embeddings=512, rms_norm_eps=1e-5, tie_word_embeddings=False,
              bos_token_id=0, eos_token_id=0, pad_token_id=None)
 GEMMA = SHAPE | dict(num_attention_heads=2, num_key_value_heads=1, head_dim=48, query_pre_attn_scalar=48,
-                     sliding_window=WINDOW, rms_norm_eps=1e-6, tie_word_embeddings=True, bos_token_id=2, eos_token_id=1, pad_token_id=0)
+                     sliding_window=WINDOW, rms_norm_eps=1e-6, tie_word_embeddings=True, bos_token_id=2,
+                     eos_token_id=1, pad_token_id=0)
 
 
 def rope(kind="default", theta=10000.0, **more):

@@ -104,7 +104,8 @@ def check(golden, model, args):
         raise RuntimeError(f"{worst:.2e} of max |logit| at {where}, {golden.limit:g} allowed")
     hashes = row_hashes(data, row_bytes)
     if args.record:
-        golden.hashes_path.write_text(json.dumps({"model": golden.model, "kv": "f32", "sha256": hashes}, indent=0) + "\n")
+        record = {"model": golden.model, "kv": "f32", "sha256": hashes}
+        golden.hashes_path.write_text(json.dumps(record, indent=0) + "\n")
         return f"{worst:.2e}, hashes recorded"
     if not golden.hashes_path.is_file():
         return f"{worst:.2e}, no hashes recorded"
