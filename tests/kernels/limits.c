@@ -82,12 +82,22 @@ double limit_read_gbs(check *c) {
 }
 
 double limit_int8_gops(check *c) {
-    if (c->tier == c->ref) return 0;
-    if (strcmp(c->tier->name, "avx512") == 0)
-        return 2.0 * ITERATIONS * MACS_VNNI512 * c->threads / check_time(c, multiply_avx512, NULL) * 1e-9;
-    if (strcmp(c->tier->name, "avxvnni") == 0)
-        return 2.0 * ITERATIONS * MACS_VNNI256 * c->threads / check_time(c, multiply_avxvnni, NULL) * 1e-9;
-    return 2.0 * ITERATIONS * MACS_AVX2 * c->threads / check_time(c, multiply_avx2, NULL) * 1e-9;
+    static const struct {
+        const char *tier;
+        void (*work)(void *arg, int thread);
+        int macs;
+    } loops[] = {{"avx2", multiply_avx2, MACS_AVX2},
+                 {"avxvnni", multiply_avxvnni, MACS_VNNI256},
+                 {"avx512", multiply_avx512, MACS_VNNI512}};
+    static double known[3][2];
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(c->tier->name, loops[i].tier) != 0) continue;
+        double *rate = &known[i][c->threads > 1];
+        if (*rate == 0)
+            *rate = 2.0 * ITERATIONS * loops[i].macs * c->threads / check_time(c, loops[i].work, NULL) * 1e-9;
+        return *rate;
+    }
+    return 0;
 }
 #else
 double limit_read_gbs(check *c) {

@@ -281,37 +281,34 @@ static double bench_shape(check *c, hth_dtype dtype, int64_t rows, int64_t colum
     return t;
 }
 
-static void bench_dtype(check *c, hth_dtype dtype) {
-    const hth_dtype_info *info = hth_dtype_find(dtype);
-    double read = limit_read_gbs(c), peak = limit_int8_gops(c);
-    static const int64_t few[] = {1, 2, 3, 4, 6, 8};
+/* One row over weights that no cache holds, and over weights that the second one holds: the kernel alone. */
+static void bench_gemv(check *c, const hth_dtype_info *info, hth_dtype dtype) {
     static const int64_t ks[] = {576, 896, 1536, 2048, 8960};
-    for (size_t i = 0; i < sizeof ks / sizeof *ks; i++) {
-        int64_t k = ks[i] / info->block * info->block;
-        if (!check_begin(c, "gemv %s k=%" PRId64, info->name, k)) continue;
-        double bytes = (double)hth_row_bytes(info, (uint64_t)k);
-        int64_t columns = (int64_t)(96e6 / bytes) / 64 * 64;
+    for (size_t i = 0; i < 2 * sizeof ks / sizeof *ks; i++) {
+        bool cached = i & 1;
+        int64_t k = ks[i / 2] / info->block * info->block;
+        if (!check_begin(c, "gemv%s %s k=%" PRId64, cached ? "-cached" : "", info->name, k)) continue;
+        double bytes = (double)hth_row_bytes(info, (uint64_t)k), read = limit_read_gbs(c);
+        int64_t columns = (int64_t)((cached ? 256e3 : 96e6) / bytes) / CHUNK * CHUNK;
+        if (columns == 0) columns = CHUNK;
         double t = bench_shape(c, dtype, 1, columns, k), rate = bytes * (double)columns / t * 1e-9;
-        printf("%-8s %-24s %7.1f GB/s  %3.0f %% of read  %7.1f GOP/s\n", c->tier->name, c->label, rate,
-               100 * rate / read, 2.0 * (double)(columns * k) / t * 1e-9);
+        printf("%-8s %-26s %7.1f GB/s  %3.0f %% of read %.1f  %7.1f GOP/s\n", c->tier->name, c->label, rate,
+               100 * rate / read, read, 2.0 * (double)(columns * k) / t * 1e-9);
         fflush(stdout);
     }
-    for (size_t i = 0; i < sizeof few / sizeof *few; i++) {
-        if (!check_begin(c, "few %s rows=%" PRId64, info->name, few[i])) continue;
-        double t = bench_shape(c, dtype, few[i], 2048, 2048), ops = 2.0 * (double)few[i] * 2048 * 2048 / t * 1e-9;
-        printf("%-8s %-24s %7.1f GOP/s\n", c->tier->name, c->label, ops);
-        fflush(stdout);
-    }
+}
+
+static void bench_gemm(check *c, const hth_dtype_info *info, hth_dtype dtype) {
     static const struct {
-        int64_t rows, columns, k;
-    } many[] = {{16, 2048, 2048}, {33, 2048, 2048}, {128, 1024, 2048},
-                {512, 512, 2048}, {512, 512, 576},  {512, 256, 8960}};
-    for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
-        int64_t k = many[i].k / info->block * info->block;
-        if (!check_begin(c, "gemm %s rows=%" PRId64 " k=%" PRId64, info->name, many[i].rows, k)) continue;
-        double t = bench_shape(c, dtype, many[i].rows, many[i].columns, k);
-        double ops = 2.0 * (double)(many[i].rows * many[i].columns * k) / t * 1e-9;
-        printf("%-8s %-24s %7.1f GOP/s  %3.0f %% of peak %.0f\n", c->tier->name, c->label, ops, 100 * ops / peak, peak);
+        int64_t rows, k;
+    } shapes[] = {{2, 2048},  {3, 2048},  {4, 2048},  {5, 2048},   {6, 2048},  {7, 2048},   {8, 2048},
+                  {12, 2048}, {16, 2048}, {33, 2048}, {128, 2048}, {512, 576}, {512, 2048}, {512, 8960}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        int64_t rows = shapes[i].rows, k = shapes[i].k / info->block * info->block, columns = CHUNK * c->threads;
+        if (!check_begin(c, "gemm %s rows=%" PRId64 " k=%" PRId64, info->name, rows, k)) continue;
+        double t = bench_shape(c, dtype, rows, columns, k), ops = 2.0 * (double)(rows * columns * k) / t * 1e-9;
+        double peak = limit_int8_gops(c);
+        printf("%-8s %-26s %7.1f GOP/s  %3.0f %% of int8 %.0f\n", c->tier->name, c->label, ops, 100 * ops / peak, peak);
         fflush(stdout);
     }
 }
@@ -321,8 +318,10 @@ static void run(check *c) {
         hth_dtype dtype = (hth_dtype)id;
         if (!c->ref->linear[dtype]) continue;
         bool own = c->tier == c->ref || c->tier->linear[dtype] != c->base->linear[dtype];
-        if (c->bench && own) bench_dtype(c, dtype);
-        else if (c->tier == c->ref) check_accuracy(c, dtype);
+        if (c->bench && own) {
+            bench_gemv(c, hth_dtype_find(dtype), dtype);
+            bench_gemm(c, hth_dtype_find(dtype), dtype);
+        } else if (c->tier == c->ref) check_accuracy(c, dtype);
         else if (own) check_dtype(c, dtype);
     }
 }

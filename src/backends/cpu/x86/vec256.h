@@ -19,6 +19,13 @@ HTH_INLINE __m256i broadcast32(const void *p) {
     return _mm256_castps_si256(_mm256_broadcast_ss((const float *)p));
 }
 
+/* Keeps a running sum a running sum: without it compilers turn chains of integer additions into trees, which need more
+ * registers than there are. */
+HTH_INLINE __m256i in_order(__m256i v) {
+    __asm__("" : "+x"(v));
+    return v;
+}
+
 HTH_INLINE __m256 negative(__m256 x) {
     return _mm256_xor_ps(x, _mm256_set1_ps(-0.0f));
 }

@@ -103,13 +103,15 @@ typedef struct rows_at {
     int64_t q_stride, sums_stride, d_stride;
 } rows_at;
 
-/* c[r][g] += products of four k: w against four bytes of each row at q. */
-HTH_INLINE void step(const uint8_t w[2][32], const int8_t *q, int64_t q_stride, int rows, __m256i c[TILE][2]) {
+/* c[r][g] = (first ? 0 : c[r][g]) + products of four k: w against four bytes of each row at q. */
+HTH_INLINE void step(const uint8_t w[2][32], const int8_t *q, int64_t q_stride, int rows, bool first,
+                     __m256i c[TILE][2]) {
     __m256i w0 = aligned256(w[0]), w1 = aligned256(w[1]);
     HTH_UNROLL for (int r = 0; r < rows; r++) {
         __m256i x = broadcast32(q + r * q_stride);
-        c[r][0] = _mm256_add_epi16(c[r][0], _mm256_maddubs_epi16(w0, x));
-        c[r][1] = _mm256_add_epi16(c[r][1], _mm256_maddubs_epi16(w1, x));
+        __m256i p0 = _mm256_maddubs_epi16(w0, x), p1 = _mm256_maddubs_epi16(w1, x);
+        c[r][0] = first ? p0 : in_order(_mm256_add_epi16(c[r][0], p0));
+        c[r][1] = first ? p1 : in_order(_mm256_add_epi16(c[r][1], p1));
     }
 }
 
@@ -120,8 +122,8 @@ HTH_INLINE void step_signed(const uint8_t w[2][32], const int8_t *q, int64_t q_s
         __m256i x = broadcast32(q + r * q_stride);
         __m256i p0 = _mm256_maddubs_epi16(a0, _mm256_sign_epi8(x, w0));
         __m256i p1 = _mm256_maddubs_epi16(a1, _mm256_sign_epi8(x, w1));
-        s[r][0] = _mm256_add_epi32(s[r][0], _mm256_madd_epi16(p0, scale0));
-        s[r][1] = _mm256_add_epi32(s[r][1], _mm256_madd_epi16(p1, scale1));
+        s[r][0] = in_order(_mm256_add_epi32(s[r][0], _mm256_madd_epi16(p0, scale0)));
+        s[r][1] = in_order(_mm256_add_epi32(s[r][1], _mm256_madd_epi16(p1, scale1)));
     }
 }
 
@@ -133,13 +135,12 @@ HTH_INLINE void sub_block(const uint8_t w[][2][32], const int8_t *q, int64_t q_s
         return;
     }
     const int chain = chain_of(max, steps);
-    HTH_UNROLL for (int first = 0; first < steps; first += chain) {
+    HTH_UNROLL for (int begin = 0; begin < steps; begin += chain) {
         __m256i c[TILE][2];
-        HTH_UNROLL for (int r = 0; r < rows; r++) c[r][0] = c[r][1] = _mm256_setzero_si256();
-        HTH_UNROLL for (int i = first; i < first + chain; i++) step(w[i], q + 4 * i, q_stride, rows, c);
+        HTH_UNROLL for (int i = 0; i < chain; i++) step(w[begin + i], q + 4 * (begin + i), q_stride, rows, i == 0, c);
         HTH_UNROLL for (int r = 0; r < rows; r++) {
-            s[r][0] = _mm256_add_epi32(s[r][0], _mm256_madd_epi16(c[r][0], scale0));
-            s[r][1] = _mm256_add_epi32(s[r][1], _mm256_madd_epi16(c[r][1], scale1));
+            s[r][0] = in_order(_mm256_add_epi32(s[r][0], _mm256_madd_epi16(c[r][0], scale0)));
+            s[r][1] = in_order(_mm256_add_epi32(s[r][1], _mm256_madd_epi16(c[r][1], scale1)));
         }
     }
 }
