@@ -122,6 +122,12 @@ hth_tensor_id hth_decoder_attention(hth_reading *r, const hth_decoder *d, int i,
     return hth_emit_attention(r->b, "attention", h.q, kv, &imm);
 }
 
+void hth_decoder_select(hth_reading *r, const hth_decoder *d, int i, hth_tensor_id *x, hth_tensor_id *o) {
+    if (i < d->layers - 1) return;
+    *o = hth_emit_select(r->b, "attention_select", *o);
+    *x = hth_emit_select(r->b, "residual_select", *x);
+}
+
 hth_tensor_id hth_decoder_glu_ffn(hth_reading *r, const hth_decoder *d, int i, hth_tensor_id x, hth_act_kind act,
                                   hth_bias bias) {
     hth_tensor_id gate = hth_decoder_linear(r, "ffn_gate", x, d->ff[i], bias);

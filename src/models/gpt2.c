@@ -13,6 +13,7 @@ static hth_tensor_id block(hth_reading *r, const hth_decoder *d, int i, hth_tens
     hth_tensor_id a = layer_norm(r, d, "attn_norm", "attn_norm.weight", "attn_norm.bias", x);
     hth_qkv h = hth_decoder_qkv(r, d, i, a, HTH_BIAS_REQUIRED);
     hth_tensor_id o = hth_decoder_attention(r, d, i, h, 0, hth_decoder_scale(d->dk), 0);
+    hth_decoder_select(r, d, i, &x, &o);
     o = hth_decoder_linear(r, "attn_output", o, d->embd, HTH_BIAS_REQUIRED);
     x = hth_emit_add(r->b, "attn_residual", x, o);
 
@@ -35,7 +36,6 @@ static hth_tensor_id forward(hth_reading *r) {
     x = hth_emit_add(r->b, "embd", x, p);
     for (int i = 0; i < d.layers; i++) x = block(r, &d, i, x);
     hth_build_scope_end(r->b);
-    x = hth_emit_select(r->b, "select", x);
     x = layer_norm(r, &d, "output_norm", "output_norm.weight", "output_norm.bias", x);
     return hth_decoder_logits(r, &d, x, embd, 0);
 }

@@ -13,6 +13,7 @@ static hth_tensor_id block(hth_reading *r, const hth_decoder *d, int i, hth_tens
     h.q = hth_emit_rope(r->b, "attn_q_rope", h.q, angles, d->dk, NEOX);
     h.k = hth_emit_rope(r->b, "attn_k_rope", h.k, angles, d->dk, NEOX);
     hth_tensor_id o = hth_decoder_attention(r, d, i, h, window, hth_decoder_scale(d->dk), 0);
+    hth_decoder_select(r, d, i, &x, &o);
     o = hth_decoder_linear(r, "attn_output", o, d->embd, HTH_BIAS_OPTIONAL);
     x = hth_emit_add(r->b, "attn_residual", x, o);
 
@@ -32,7 +33,6 @@ static hth_tensor_id forward(hth_reading *r) {
     hth_tensor_id x = hth_emit_embed(r->b, "token_embd", hth_build_input(r->b, HTH_INPUT_TOKENS), embd, 1);
     for (int i = 0; i < d.layers; i++) x = block(r, &d, i, x, angles, window);
     hth_build_scope_end(r->b);
-    x = hth_emit_select(r->b, "select", x);
     x = hth_decoder_rms_norm(r, &d, "output_norm", x);
     return hth_decoder_logits(r, &d, x, embd, 0);
 }

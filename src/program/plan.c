@@ -9,20 +9,28 @@
 
 /* ---- Lifetimes --------------------------------------------------------------------------------------------------- */
 
-/* The ops [begin, end] during which a tensor's bytes are needed, and the op that may not write over it although the
- * tensor dies there. */
+/* The ops [begin, end] during which a tensor's bytes are needed, and an op that may not write over it although nothing
+ * reads it later (-1: none). */
 typedef struct life {
-    int32_t begin, end, keep_from;
+    int32_t begin, end, kept_from;
 } life;
 
 static bool is_computed(const hth_tensor *t) {
     return t->class == HTH_ACTIVATION || t->class == HTH_OUTPUT;
 }
 
-/* First op after the group of LINEARs of one input that starts at `first`. */
-static int32_t linear_group_end(const hth_program *p, int32_t first) {
+static bool is_row_wise(const hth_op *op) {
+    return op->opcode != HTH_OP_LINEAR && op->opcode != HTH_OP_ATTENTION;
+}
+
+/* First op after the step that begins with op `first`. */
+static int32_t step_end(const hth_program *p, int32_t first) {
+    const hth_op *op = &p->ops[first];
     int32_t end = first + 1;
-    while (end < p->n_ops && p->ops[end].opcode == HTH_OP_LINEAR && p->ops[end].in[0] == p->ops[first].in[0]) end++;
+    if (op->opcode == HTH_OP_LINEAR)
+        while (end < p->n_ops && p->ops[end].opcode == HTH_OP_LINEAR && p->ops[end].in[0] == op->in[0]) end++;
+    else if (is_row_wise(op))
+        while (end < p->n_ops && is_row_wise(&p->ops[end]) && p->ops[end].opcode != HTH_OP_SELECT) end++;
     return end;
 }
 
@@ -33,30 +41,30 @@ static bool is_epilogue(const hth_program *p, int32_t add) {
     return p->ops[add].in[0] == before || p->ops[add].in[1] == before;
 }
 
+/* Stretch the life of every operand of the step [first, end) over the whole step. */
+static void stretch_lives(const hth_program *p, int32_t first, int32_t end, life *lives) {
+    for (int32_t i = first; i < end; i++) {
+        const hth_op *op = &p->ops[i];
+        for (int j = 0; j < HTH_OP_INPUTS; j++)
+            if (op->in[j] != HTH_NONE && lives[op->in[j]].end < end - 1) lives[op->in[j]].end = end - 1;
+        if (op->out == HTH_NONE) continue;
+        lives[op->out].begin = first;
+        if (lives[op->out].end < end - 1) lives[op->out].end = end - 1;
+    }
+}
+
 static void find_lives(const hth_program *p, life *lives) {
     for (int t = 0; t < p->n_tensors; t++) {
         const hth_tensor *tensor = &p->tensors[t];
-        int32_t end = tensor->last_use > tensor->writer ? tensor->last_use : tensor->writer;
-        lives[t] = (life){tensor->writer, end, -1};
+        lives[t] = (life){tensor->writer, tensor->last_use > tensor->writer ? tensor->last_use : tensor->writer, -1};
     }
-    for (int32_t i = 0; i < p->n_ops;) {
-        if (p->ops[i].opcode != HTH_OP_LINEAR) {
-            i++;
-            continue;
-        }
-        int32_t end = linear_group_end(p, i);
+    for (int32_t i = 0, end; i < p->n_ops; i = end) {
+        end = step_end(p, i);
+        stretch_lives(p, i, end, lives);
+        if (p->ops[i].opcode != HTH_OP_LINEAR || !is_epilogue(p, end)) continue;
         life *input = &lives[p->ops[i].in[0]];
-        if (input->end < end - 1) input->end = end - 1;
-        if (is_epilogue(p, end)) {
-            if (input->end < end) input->end = end;
-            input->keep_from = end;
-        }
-        for (int32_t j = i; j < end; j++) {
-            life *out = &lives[p->ops[j].out];
-            out->begin = i;
-            if (out->end < end - 1) out->end = end - 1;
-        }
-        i = end;
+        if (input->end < end) input->end = end;
+        input->kept_from = end;
     }
 }
 
@@ -73,7 +81,7 @@ static hth_tensor_id displaced_input(const hth_program *p, int32_t index, const 
     for (int i = 0; i < HTH_OP_INPUTS; i++) {
         hth_tensor_id in = op->in[i];
         if (!(in_place >> i & 1) || in == HTH_NONE || p->tensors[in].class != HTH_ACTIVATION) continue;
-        bool dies = lives[in].end == index && lives[in].keep_from != index;
+        bool dies = p->tensors[in].last_use == index && lives[in].kept_from != index;
         for (int j = 0; j < HTH_OP_INPUTS; j++)
             if (op->in[j] == in && !(in_place >> j & 1)) dies = false;
         if (dies && same_shape(&p->tensors[in], &p->tensors[op->out])) return in;
@@ -96,44 +104,15 @@ static void find_places(const hth_program *p, life *lives, hth_tensor_id *place)
         if (place[t] == root) place[t] = p->logits;
 }
 
-/* ---- First fit --------------------------------------------------------------------------------------------------- */
+/* ---- Packing ----------------------------------------------------------------------------------------------------- */
 
-typedef struct block {
-    uint64_t offset, bytes;
-    int32_t end; /* last op that needs it */
-} block;
-
-/* The blocks in use, in order of offset. */
-typedef struct arena {
-    block *blocks;
-    int count;
-    uint64_t bytes; /* high-water mark */
-} arena;
-
-static void release_dead(arena *a, int32_t now) {
-    int kept = 0;
-    for (int i = 0; i < a->count; i++)
-        if (a->blocks[i].end >= now) a->blocks[kept++] = a->blocks[i];
-    a->count = kept;
-}
-
-/* The lowest gap of `bytes`; false when the arena would pass what 63 bits can count. */
-static bool take(arena *a, uint64_t bytes, int32_t end, uint64_t *offset) {
-    uint64_t at = 0;
-    int i = 0;
-    for (; i < a->count; i++) {
-        if (a->blocks[i].offset - at >= bytes) break;
-        at = a->blocks[i].offset + a->blocks[i].bytes;
-    }
-    uint64_t top;
-    if (!hth_add_u64(at, bytes, &top) || top > INT64_MAX) return false;
-    memmove(&a->blocks[i + 1], &a->blocks[i], (size_t)(a->count - i) * sizeof *a->blocks);
-    a->blocks[i] = (block){at, bytes, end};
-    a->count++;
-    if (top > a->bytes) a->bytes = top;
-    *offset = at;
-    return true;
-}
+/* Tensors that take each other's place, as one. Large ones are placed first, each at the lowest offset that is free for
+ * its whole life. */
+typedef struct chain {
+    hth_tensor_id first; /* its place */
+    int32_t begin, end;  /* ops that need it */
+    uint64_t bytes, offset;
+} chain;
 
 static bool tensor_bytes(const hth_tensor *t, const hth_extents *extents, uint64_t *bytes) {
     uint64_t n = sizeof(float);
@@ -144,25 +123,63 @@ static bool tensor_bytes(const hth_tensor *t, const hth_extents *extents, uint64
     return hth_round_up_u64(n, HTH_PLAN_ALIGN, bytes) && *bytes <= INT64_MAX;
 }
 
+static int larger_first(const void *a, const void *b) {
+    const chain *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Put *c among the `count` chains that have their offset, which are in order of it; false when the arena would pass
+ * what 63 bits can count. */
+static bool pack(chain *packed, int count, const chain *c) {
+    uint64_t at = 0;
+    int i = 0;
+    for (; i < count; i++) {
+        if (packed[i].end < c->begin || packed[i].begin > c->end) continue;
+        if (packed[i].offset >= at && packed[i].offset - at >= c->bytes) break;
+        uint64_t top = packed[i].offset + packed[i].bytes;
+        if (top > at) at = top;
+    }
+    if (at > INT64_MAX - c->bytes) return false;
+    while (i > 0 && packed[i - 1].offset > at) i--;
+    while (i < count && packed[i].offset <= at) i++;
+    memmove(&packed[i + 1], &packed[i], (size_t)(count - i) * sizeof *packed);
+    packed[i] = *c;
+    packed[i].offset = at;
+    return true;
+}
+
 static hearth_status too_large(const hth_program *p, hth_tensor_id t, hearth_error *err) {
     return hth_fail(err, HEARTH_TOO_LONG, "%s: the activations do not fit 63 bits", p->tensors[t].name);
 }
 
-/* Walk the ops in order and place each chain where it starts. A group of LINEARs places all its outputs at its first
- * op. */
-static hearth_status place_all(const hth_program *p, const life *lives, arena *a, hth_plan *plan, hearth_error *err) {
-    for (int32_t i = 0; i < p->n_ops; i++) {
-        hth_tensor_id out = p->ops[i].out;
-        if (out == HTH_NONE || plan->place[out] != out || out == p->logits) continue;
-        release_dead(a, lives[out].begin);
-        uint64_t bytes;
-        if (!tensor_bytes(&p->tensors[out], &plan->extents, &bytes) ||
-            !take(a, bytes, lives[out].end, &plan->offset[out]))
-            return too_large(p, out, err);
+/* List the chains of the arena. */
+static hearth_status list_chains(const hth_program *p, const life *lives, const hth_plan *plan, chain *chains,
+                                 int *count, hearth_error *err) {
+    *count = 0;
+    for (int t = 0; t < p->n_tensors; t++) {
+        if (plan->place[t] != t || t == p->logits) continue;
+        chain *c = &chains[(*count)++];
+        *c = (chain){.first = t, .begin = lives[t].begin, .end = lives[t].end};
+        if (!tensor_bytes(&p->tensors[t], &plan->extents, &c->bytes)) return too_large(p, t, err);
+    }
+    return HEARTH_OK;
+}
+
+/* Give every tensor its offset. `chains` and `packed` have room for all tensors. */
+static hearth_status place_all(const hth_program *p, const life *lives, chain *chains, chain *packed, hth_plan *plan,
+                               hearth_error *err) {
+    int count;
+    HTH_TRY(list_chains(p, lives, plan, chains, &count, err));
+    qsort(chains, (size_t)count, sizeof *chains, larger_first);
+    for (int i = 0; i < count; i++)
+        if (!pack(packed, i, &chains[i])) return too_large(p, chains[i].first, err);
+    for (int i = 0; i < count; i++) {
+        plan->offset[packed[i].first] = packed[i].offset;
+        if (packed[i].offset + packed[i].bytes > plan->bytes) plan->bytes = packed[i].offset + packed[i].bytes;
     }
     for (int t = 0; t < p->n_tensors; t++)
         if (plan->place[t] != HTH_NONE && plan->place[t] != t) plan->offset[t] = plan->offset[plan->place[t]];
-    plan->bytes = a->bytes;
     return tensor_bytes(&p->tensors[p->logits], &plan->extents, &plan->logits_bytes) ? HEARTH_OK
                                                                                      : too_large(p, p->logits, err);
 }
@@ -174,16 +191,16 @@ hearth_status hth_plan_make(const hth_program *program, const hth_extents *exten
     out->offset = malloc(n * sizeof *out->offset);
     out->place = malloc(n * sizeof *out->place);
     life *lives = malloc(n * sizeof *lives);
-    arena a = {.blocks = malloc((n + 1) * sizeof *a.blocks)};
+    chain *chains = malloc(2 * n * sizeof *chains);
     hearth_status status;
-    if (out->offset && out->place && lives && a.blocks) {
+    if (out->offset && out->place && lives && chains) {
         for (size_t t = 0; t < n; t++) out->offset[t] = UINT64_MAX;
         find_lives(program, lives);
         find_places(program, lives, out->place);
-        status = place_all(program, lives, &a, out, err);
+        status = place_all(program, lives, chains, chains + n, out, err);
     } else status = hth_fail(err, HEARTH_NO_MEMORY, "no memory to plan %d tensors", program->n_tensors);
     free(lives);
-    free(a.blocks);
+    free(chains);
     if (status != HEARTH_OK) hth_plan_free(out);
     return status;
 }
@@ -228,19 +245,38 @@ static bool may_overlap(const hth_program *p, const hth_plan *plan, hth_tensor_i
     return dies == born && may_displace(p, plan, s, t);
 }
 
+/* Whether an operand of a step lies apart from op's output, or has its very place. */
+static bool is_apart(const hth_program *p, const hth_plan *plan, const hth_op *op, hth_tensor_id operand) {
+    if (operand == HTH_NONE || operand == op->out || !is_computed(&p->tensors[operand])) return true;
+    bool same_place =
+        plan->place[operand] == plan->place[op->out] && same_shape(&p->tensors[operand], &p->tensors[op->out]);
+    return same_place || !overlap(p, plan, operand, op->out);
+}
+
+static bool step_is_valid(const hth_program *p, const hth_plan *plan, int32_t first, int32_t end) {
+    for (int32_t i = first; i < end; i++) {
+        const hth_op *op = &p->ops[i];
+        if (op->out == HTH_NONE) continue;
+        for (int32_t j = first; j < end; j++) {
+            if (!is_apart(p, plan, op, p->ops[j].out)) return false;
+            for (int k = 0; k < HTH_OP_INPUTS; k++)
+                if (!is_apart(p, plan, op, p->ops[j].in[k])) return false;
+        }
+        bool product = op->opcode == HTH_OP_LINEAR;
+        if (product && overlap(p, plan, op->out, op->in[0])) return false;
+        for (int32_t j = first; product && j < i; j++)
+            if (overlap(p, plan, op->out, p->ops[j].out)) return false;
+        if (product && i == end - 1 && is_epilogue(p, end) && overlap(p, plan, p->ops[end].out, op->in[0]))
+            return false;
+    }
+    return true;
+}
+
 /* The promises about neighbours that a backend may run as one step. */
 static bool steps_are_valid(const hth_program *p, const hth_plan *plan) {
-    for (int32_t i = 0; i < p->n_ops; i++) {
-        if (p->ops[i].opcode != HTH_OP_LINEAR) continue;
-        hth_tensor_id in = p->ops[i].in[0];
-        int32_t j = i;
-        for (; j < p->n_ops && p->ops[j].opcode == HTH_OP_LINEAR && p->ops[j].in[0] == in; j++) {
-            if (overlap(p, plan, p->ops[j].out, in)) return false;
-            if (j > i && overlap(p, plan, p->ops[j].out, p->ops[i].out)) return false;
-        }
-        if (j < p->n_ops && p->ops[j].opcode == HTH_OP_ADD && reads(&p->ops[j], p->ops[j - 1].out) &&
-            overlap(p, plan, p->ops[j].out, in))
-            return false;
+    for (int32_t i = 0, end; i < p->n_ops; i = end) {
+        end = step_end(p, i);
+        if (!step_is_valid(p, plan, i, end)) return false;
     }
     return true;
 }

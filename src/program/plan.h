@@ -4,9 +4,13 @@
  * ROPE, norms) takes the place of an input of the same size that dies there. Sizes are those of the largest extents
  * planned for; rows lie at a fixed stride, so a pass of fewer rows uses a prefix of each tensor.
  *
- * A backend may run some neighbours as one step, so the plan holds their operands apart as if they were one op:
- *  - consecutive LINEARs of the same input (q, k, v; gate, up): all outputs and the input;
- *  - a LINEAR and the ADD right after it that reads its output: the ADD's output and the LINEAR's input.
+ * A backend may run some neighbours as one step, whose threads are not at the same op. The plan keeps the operands of a
+ * step apart as if it were one op, except that an output may take an input's very place, row for row:
+ *  - consecutive LINEARs of the same input (q, k, v; gate, up);
+ *  - a LINEAR, or such a group, and the ADD right after it that reads the last product: there the ADD's output never
+ * lies on the LINEAR's input;
+ *  - consecutive ops that work on each row by itself, which are all but LINEAR and ATTENTION; a SELECT, which reads
+ * other rows, begins a new step.
  */
 #ifndef HTH_PROGRAM_PLAN_H
 #define HTH_PROGRAM_PLAN_H
