@@ -2,8 +2,9 @@
 """Adds up test results for scripts/test.sh.
 
 A results folder holds LEG.xml (CTest's --output-junit), LEG.json (CTest's --show-only=json-v1, for the labels) and
-steps, lines of "passed NAME" or "failed NAME". The last line printed is the sum. The exit status is 1 when something
-failed, with CI=true also when a test was skipped that is not labelled optional, and always when nothing ran.
+steps, lines of "passed NAME", "failed NAME" or "skipped NAME". The last line printed is the sum. The exit status is 1
+when something failed, with CI=true also when a test was skipped that is not labelled optional, and always when nothing
+ran.
 
 usage: report.py FOLDER
 """
@@ -52,6 +53,8 @@ def main(folder):
     steps = folder / "steps"
     for line in steps.read_text().splitlines() if steps.exists() else []:
         outcome, name = line.split(" ", 1)
+        if outcome == "skipped" and demanded:
+            outcome, name = "failed", f"{name}: skipped, and CI demands it"
         count[outcome] += 1
         if outcome != "passed":
             lines.append(f"{outcome}: {name}")
