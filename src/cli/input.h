@@ -1,0 +1,32 @@
+/* Text and token ids that a verb is given. The functions answer an exit status; when it is not HTH_EXIT_OK, why is
+ * printed and nothing is left to free. */
+#ifndef HTH_CLI_INPUT_H
+#define HTH_CLI_INPUT_H
+
+#include <stddef.h>
+
+#include "hearth/tokenizer.h"
+
+typedef struct hth_text {
+    char *data; /* NULL only when nothing was read */
+    size_t size;
+} hth_text;
+
+typedef struct hth_tokens {
+    hearth_token *ids;
+    size_t count;
+} hth_tokens;
+
+/* The bytes of `text` (-p), of the file (-f; "-" is standard input), or, when both are NULL, of standard input. Bytes
+ * are taken as they are, a last newline too. */
+int hth_read_text(const char *text, const char *file, hth_text *out);
+
+/* Ids separated by commas or blanks, brackets ignored. */
+int hth_parse_tokens(const char *text, size_t size, hth_tokens *out);
+/* The same for numbers of any kind of count: from min to max, at least one. `what` names the flag. */
+int hth_parse_numbers(const char *what, const char *text, int64_t min, int64_t max, int64_t **out, size_t *count);
+
+/* The ids of a text; flags as in hearth_tokenizer_encode. */
+int hth_encode(const hearth_tokenizer *tokenizer, hth_text text, unsigned flags, hth_tokens *out);
+
+#endif

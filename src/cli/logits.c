@@ -1,0 +1,271 @@
+/* `hearth logits`: the logits after every token of a prompt.
+ *
+ * The prompt runs in calls that end at each --cuts position and after at most --outputs rows; with --beside, other
+ * sessions run other tokens in the same calls. None of it may change a bit of what is written.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/args.h"
+#include "cli/input.h"
+#include "cli/jsonout.h"
+#include "cli/model.h"
+#include "cli/report.h"
+#include "cli/say.h"
+#include "cli/sha256.h"
+#include "cli/verbs.h"
+#include "hearth/engine.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "rows are written as they lie in memory");
+
+enum { MAX_BESIDE = 255, DEFAULT_OUTPUTS = 128 };
+
+typedef struct logits_flags {
+    const char *tokens, *prompt, *file, *out, *cuts;
+    int64_t beside;
+    bool no_special, no_bos;
+} logits_flags;
+
+/* Everything a run of the verb holds; logits_free copes with any part of it missing. */
+typedef struct logits_state {
+    hth_args args;
+    logits_flags flags;
+    char path[HTH_MAX_PATH];
+    hth_tokens tokens;
+    int64_t *cuts;
+    size_t n_cuts;
+    hearth_engine *engine;
+    hearth_session *session;
+    hearth_session *beside[MAX_BESIDE];
+    hearth_token *others; /* what the sessions beside run, one after the other */
+    hearth_item items[1 + MAX_BESIDE];
+    hearth_model_info info;
+    FILE *out;
+    hth_sha256 hash;
+    int32_t *best; /* the largest logit of each row */
+} logits_state;
+
+static bool parse_flags(int argc, char **argv, logits_state *s, int *status) {
+    logits_flags *f = &s->flags;
+    const hth_flag flags[] = {
+        {0, "tokens", NULL, HTH_FLAG_TEXT, &f->tokens, "1,2,3", "the prompt as token ids", 0, 0},
+        {'p', "prompt", NULL, HTH_FLAG_TEXT, &f->prompt, "TEXT", "the prompt as text", 0, 0},
+        {'f', "file", NULL, HTH_FLAG_TEXT, &f->file, "FILE", "read it from a file; default: standard input", 0, 0},
+        {'o', "out", NULL, HTH_FLAG_TEXT, &f->out, "FILE", "write the rows: float32, little-endian, a row a token", 0,
+         0},
+        {0, "cuts", NULL, HTH_FLAG_TEXT, &f->cuts, "7,20", "run the prompt as calls that end there", 0, 0},
+        {0, "beside", NULL, HTH_FLAG_INT, &f->beside, "N", "run N other sessions in the same calls (0)", 0, MAX_BESIDE},
+        {0, "no-special", NULL, HTH_FLAG_SWITCH, &f->no_special, NULL, "read control tokens in the prompt as text", 0,
+         0},
+        {0, "no-bos", NULL, HTH_FLAG_SWITCH, &f->no_bos, NULL, "add no begin or end token to the prompt", 0, 0},
+        {0, "marks", NULL, HTH_FLAG_LATER, NULL, NULL, "marks come with the prefix tree", 0, 0},
+    };
+    const hth_command command = {
+        .verb = "logits",
+        .summary = "Compute the logits after every token of a prompt.",
+        .notes = "The report holds the shape, the SHA-256 of the rows as they are written, and the largest logit of\n"
+                 "each row. Without --ctx the session holds just the prompt; --outputs bounds the rows of one call "
+                 "(128).",
+        .scopes = HTH_SCOPES_ENGINE,
+        .flags = flags,
+        .n_flags = sizeof flags / sizeof *flags};
+    return hth_args_parse(&command, argc, argv, &s->args, status);
+}
+
+/* ---- Preparation ---- */
+
+static int read_tokens(logits_state *s) {
+    const logits_flags *f = &s->flags;
+    if (f->tokens && (f->prompt || f->file)) {
+        hth_complain("the prompt is given as --tokens or as text, not as both");
+        return HTH_EXIT_USAGE;
+    }
+    int status;
+    if (f->tokens) {
+        status = hth_parse_tokens(f->tokens, strlen(f->tokens), &s->tokens);
+    } else {
+        hth_text text = {NULL, 0};
+        hearth_tokenizer *tokenizer = NULL;
+        unsigned how = (f->no_special ? 0 : HEARTH_ENCODE_SPECIAL) | (f->no_bos ? 0 : HEARTH_ENCODE_ADD);
+        status = hth_read_text(f->prompt, f->file, &text);
+        if (status == HTH_EXIT_OK) status = hth_open_tokenizer(&s->args, s->path, &tokenizer);
+        if (status == HTH_EXIT_OK) status = hth_encode(tokenizer, text, how, &s->tokens);
+        hearth_tokenizer_close(&tokenizer);
+        free(text.data);
+    }
+    if (status != HTH_EXIT_OK || s->tokens.count > 0) return status;
+    hth_complain("the prompt has no tokens");
+    return HTH_EXIT_USAGE;
+}
+
+static int read_cuts(logits_state *s) {
+    if (!s->flags.cuts) return HTH_EXIT_OK;
+    int status = hth_parse_numbers("--cuts", s->flags.cuts, 1, (int64_t)s->tokens.count, &s->cuts, &s->n_cuts);
+    for (size_t i = 1; status == HTH_EXIT_OK && i < s->n_cuts; i++)
+        if (s->cuts[i] <= s->cuts[i - 1]) {
+            hth_complain("--cuts: positions have to increase");
+            status = HTH_EXIT_USAGE;
+        }
+    return status;
+}
+
+static int open_all(logits_state *s) {
+    int64_t count = (int64_t)s->tokens.count, beside = s->flags.beside;
+    int64_t outputs = (count < DEFAULT_OUTPUTS ? count : DEFAULT_OUTPUTS) + beside;
+    int status = HTH_EXIT_OK;
+    if (hth_int_option(&s->args, "ctx", NULL) == 0) status = hth_set_int(&s->args, "ctx", count);
+    if (status == HTH_EXIT_OK) status = hth_set_default(&s->args, "outputs", outputs);
+    if (status == HTH_EXIT_OK) status = hth_set_int(&s->args, "sessions", 1 + beside);
+    if (status == HTH_EXIT_OK) status = hth_open_engine(&s->args, s->path, &s->engine);
+    if (status != HTH_EXIT_OK) return status;
+    hearth_engine_info(s->engine, &s->info);
+    if (s->info.outputs <= beside) {
+        hth_complain("--outputs %lld leaves no row for the prompt beside %lld sessions", (long long)s->info.outputs,
+                     (long long)beside);
+        return HTH_EXIT_USAGE;
+    }
+    s->best = malloc(s->tokens.count * sizeof *s->best);
+    s->others = malloc(s->tokens.count * (size_t)(beside + 1) * sizeof *s->others);
+    if (!s->best || !s->others) return hth_out_of_memory();
+    hearth_error err = {HEARTH_OK, ""};
+    hearth_status opened = hearth_session_create(s->engine, &s->session, &err);
+    for (int64_t i = 0; i < beside && opened == HEARTH_OK; i++)
+        opened = hearth_session_create(s->engine, &s->beside[i], &err);
+    if (opened != HEARTH_OK) return hth_complain_error(&err);
+    if (s->flags.out && !(s->out = fopen(s->flags.out, "wbe"))) {
+        hth_complain("cannot open %s: %s", s->flags.out, strerror(errno));
+        return HTH_EXIT_FAILED;
+    }
+    return HTH_EXIT_OK;
+}
+
+/* ---- The calls ---- */
+
+/* The token of session `i` beside at a position: some other text, the same on every run. */
+static hearth_token other_token(const logits_state *s, int64_t i, int64_t position) {
+    uint64_t x = ((uint64_t)i + 1) * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)position * UINT64_C(0xbf58476d1ce4e5b9);
+    x ^= x >> 29;
+    x *= UINT64_C(0x94d049bb133111eb);
+    return (hearth_token)((x >> 33) % (uint64_t)s->info.vocab);
+}
+
+/* The call that takes the prompt from `from` to `to`: the sessions beside have fewer rows each, so that the call is
+ * ragged. */
+static size_t make_items(logits_state *s, int64_t from, int64_t to) {
+    s->items[0] = (hearth_item){
+        .session = s->session, .tokens = s->tokens.ids + from, .count = to - from, .outputs = HEARTH_OUTPUT_ALL};
+    hearth_token *next = s->others;
+    for (int64_t i = 0; i < s->flags.beside; i++) {
+        int64_t rows = to - from > i + 1 ? to - from - i - 1 : 1, position = hearth_session_position(s->beside[i]);
+        s->items[1 + i] =
+            (hearth_item){.session = s->beside[i], .tokens = next, .count = rows, .outputs = HEARTH_OUTPUT_LAST};
+        for (int64_t k = 0; k < rows; k++) *next++ = other_token(s, i, position + k);
+    }
+    return 1 + (size_t)s->flags.beside;
+}
+
+static int32_t largest(const float *row, int32_t vocab) {
+    int32_t best = 0;
+    for (int32_t i = 1; i < vocab; i++)
+        if (row[i] > row[best]) best = i;
+    return best;
+}
+
+static int keep_rows(logits_state *s, const float *rows, int64_t from, int64_t to) {
+    size_t row = (size_t)s->info.vocab, size = (size_t)(to - from) * row;
+    hth_sha256_add(&s->hash, rows, size * sizeof *rows);
+    for (int64_t i = from; i < to; i++) s->best[i] = largest(rows + (size_t)(i - from) * row, s->info.vocab);
+    if (!s->out || fwrite(rows, sizeof *rows, size, s->out) == size) return HTH_EXIT_OK;
+    hth_complain("cannot write %s: %s", s->flags.out, strerror(errno));
+    return HTH_EXIT_FAILED;
+}
+
+static int compute(logits_state *s) {
+    int64_t count = (int64_t)s->tokens.count, most = s->info.outputs - s->flags.beside;
+    hearth_error err = {HEARTH_OK, ""};
+    size_t cut = 0;
+    hth_sha256_begin(&s->hash);
+    for (int64_t from = 0, to; from < count; from = to) {
+        while (cut < s->n_cuts && s->cuts[cut] <= from) cut++;
+        int64_t end = cut < s->n_cuts ? s->cuts[cut] : count;
+        to = end - from > most ? from + most : end;
+        size_t n = make_items(s, from, to);
+        if (hearth_engine_run(s->engine, s->items, n, &err) != HEARTH_OK) return hth_complain_error(&err);
+        int status = keep_rows(s, s->items[0].logits, from, to);
+        if (status != HTH_EXIT_OK) return status;
+        hth_progress("computing tokens:", to, count);
+    }
+    hth_progress_end();
+    if (s->out) {
+        FILE *out = s->out;
+        s->out = NULL;
+        if (fclose(out) != 0) {
+            hth_complain("cannot write %s: %s", s->flags.out, strerror(errno));
+            return HTH_EXIT_FAILED;
+        }
+    }
+    return HTH_EXIT_OK;
+}
+
+/* ---- Report ---- */
+
+static void report(logits_state *s) {
+    char digest[65];
+    hth_sha256_end(&s->hash, digest);
+    if (!s->args.common.json) {
+        hth_outf("%zu rows of %d float32\nsha256 %s\nlargest", s->tokens.count, (int)s->info.vocab, digest);
+        for (size_t i = 0; i < s->tokens.count; i++) hth_outf(" %d", (int)s->best[i]);
+        hth_outf("\n");
+        return;
+    }
+    hth_json json = {.out = stdout};
+    hth_json_open(&json, NULL, '{');
+    hth_report_model(&json, s->path, s->engine);
+    hth_json_open(&json, "tokens", '[');
+    for (size_t i = 0; i < s->tokens.count; i++) hth_json_int(&json, NULL, s->tokens.ids[i]);
+    hth_json_close(&json, ']');
+    hth_json_open(&json, "shape", '[');
+    hth_json_int(&json, NULL, (int64_t)s->tokens.count);
+    hth_json_int(&json, NULL, s->info.vocab);
+    hth_json_close(&json, ']');
+    hth_json_text(&json, "dtype", "float32");
+    hth_json_text(&json, "byte_order", "little");
+    hth_json_text(&json, "sha256", digest);
+    if (s->flags.out) hth_json_bytes(&json, "out", s->flags.out, strlen(s->flags.out));
+    hth_json_open(&json, "largest", '[');
+    for (size_t i = 0; i < s->tokens.count; i++) hth_json_int(&json, NULL, s->best[i]);
+    hth_json_close(&json, ']');
+    hth_report_counters(&json, s->engine);
+    hth_json_close(&json, '}');
+}
+
+static void logits_free(logits_state *s) {
+    if (s->out) fclose(s->out);
+    for (int i = 0; i < MAX_BESIDE; i++) hearth_session_free(&s->beside[i]);
+    hearth_session_free(&s->session);
+    hearth_engine_close(&s->engine);
+    free(s->tokens.ids);
+    free(s->cuts);
+    free(s->others);
+    free(s->best);
+    hth_args_free(&s->args);
+}
+
+int hth_verb_logits(int argc, char **argv) {
+    logits_state *s = calloc(1, sizeof *s);
+    int status;
+    if (!s) return hth_out_of_memory();
+    if (parse_flags(argc, argv, s, &status)) {
+        status = hth_find_model(&s->args, s->path);
+        if (status == HTH_EXIT_OK) status = read_tokens(s);
+        if (status == HTH_EXIT_OK) status = read_cuts(s);
+        if (status == HTH_EXIT_OK) status = open_all(s);
+        if (status == HTH_EXIT_OK) status = compute(s);
+        if (status == HTH_EXIT_OK) report(s);
+    }
+    logits_free(s);
+    free(s);
+    return status;
+}

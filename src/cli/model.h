@@ -1,0 +1,25 @@
+/* The model a verb works on. The functions answer an exit status, and print why when it is not HTH_EXIT_OK. */
+#ifndef HTH_CLI_MODEL_H
+#define HTH_CLI_MODEL_H
+
+#include "cli/args.h"
+#include "hearth/engine.h"
+
+enum { HTH_MAX_PATH = 4096 };
+
+/* Where -m says, else the default model, which has to be there. */
+int hth_find_model(const hth_args *args, char path[HTH_MAX_PATH]);
+
+int hth_open_tokenizer(const hth_args *args, const char *path, hearth_tokenizer **out);
+int hth_open_engine(const hth_args *args, const char *path, hearth_engine **out);
+
+/* Positions that the model was made for, read from the file's metadata; 0 when it does not say. */
+int64_t hth_model_context(const char *path);
+
+/* Set an INT option; or only when the user has left it alone. */
+int hth_set_int(hth_args *args, const char *option, int64_t value);
+int hth_set_default(hth_args *args, const char *option, int64_t value);
+/* The value in force of an INT or BOOL option; *set (may be NULL): whether it was set. */
+int64_t hth_int_option(const hth_args *args, const char *option, bool *set);
+
+#endif

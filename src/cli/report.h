@@ -1,0 +1,19 @@
+/* The parts that the verbs' reports share. */
+#ifndef HTH_CLI_REPORT_H
+#define HTH_CLI_REPORT_H
+
+#include "cli/jsonout.h"
+#include "hearth/engine.h"
+
+/* A measured time or rate: to three decimals, which is more than was measured. */
+void hth_report_measure(hth_json *json, const char *key, double value);
+
+/* "model", "architecture", "context", "threads", "kernels", "kv" */
+void hth_report_model(hth_json *json, const char *path, const hearth_engine *engine);
+void hth_report_counters(hth_json *json, const hearth_engine *engine); /* "counters": {...} */
+void hth_report_ledger(hth_json *json, const hearth_engine *engine);   /* "ledger": [...] */
+
+/* The ledger as a table on standard error. */
+void hth_note_ledger(const hearth_engine *engine);
+
+#endif

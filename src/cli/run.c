@@ -1,0 +1,281 @@
+/* `hearth run`: one completion. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/options.h"
+#include "base/status.h"
+#include "cli/args.h"
+#include "cli/generate.h"
+#include "cli/input.h"
+#include "cli/interrupt.h"
+#include "cli/jsonout.h"
+#include "cli/model.h"
+#include "cli/report.h"
+#include "cli/say.h"
+#include "cli/verbs.h"
+
+enum { DEFAULT_TOKENS = 256 };
+
+typedef struct run_flags {
+    const char *prompt, *file;
+    int64_t n;
+    bool raw, greedy, no_special, no_bos, show_special, ignore_end, ledger;
+    hth_list stops, biases;
+} run_flags;
+
+/* Everything a run holds; run_free copes with any part of it missing. */
+typedef struct run_state {
+    hth_args args;
+    run_flags flags;
+    char path[HTH_MAX_PATH];
+    hth_text prompt;
+    hth_generation generation;
+    hearth_logit_bias *bias;
+    size_t n_bias;
+    hth_text text; /* what was generated, kept for --json */
+    size_t text_capacity;
+    double open_ms;
+} run_state;
+
+static const char notes[] =
+    "The text is taken raw, bytes as they are; chat templates are not there yet, so --raw changes nothing.\n"
+    "Without --ctx the session holds the prompt and -n tokens, at most the model's context. A prompt that does not "
+    "fit\n"
+    "is refused. Generation ends after -n tokens, at a token with which the model ends, at a stop string, or when the\n"
+    "context is full; --json says which. Ctrl-C ends it too: the text so far stands, and the exit status is 0.";
+
+static bool parse_flags(int argc, char **argv, run_state *r, int *status) {
+    run_flags *f = &r->flags;
+    f->n = DEFAULT_TOKENS;
+    const hth_flag flags[] = {
+        {'p', "prompt", NULL, HTH_FLAG_TEXT, &f->prompt, "TEXT", "the text to complete", 0, 0},
+        {'f', "file", NULL, HTH_FLAG_TEXT, &f->file, "FILE", "read it from a file; default: standard input", 0, 0},
+        {'n', "tokens", "n-predict", HTH_FLAG_INT, &f->n, "N", "tokens to generate at most (256)", 0, INT64_MAX},
+        {0, "greedy", NULL, HTH_FLAG_SWITCH, &f->greedy, NULL, "the same as --temp 0", 0, 0},
+        {0, "stop", NULL, HTH_FLAG_LIST, &f->stops, "TEXT", "end before this text; may be given several times", 0, 0},
+        {0, "logit-bias", NULL, HTH_FLAG_LIST, &f->biases, "ID=X", "add X to a token's logit; -inf forbids it", 0, 0},
+        {0, "ignore-eos", NULL, HTH_FLAG_SWITCH, &f->ignore_end, NULL, "forbid the tokens that end a text", 0, 0},
+        {0, "raw", NULL, HTH_FLAG_SWITCH, &f->raw, NULL, "no chat template", 0, 0},
+        {0, "no-special", NULL, HTH_FLAG_SWITCH, &f->no_special, NULL, "read control tokens in the prompt as text", 0,
+         0},
+        {0, "no-bos", NULL, HTH_FLAG_SWITCH, &f->no_bos, NULL, "add no begin or end token to the prompt", 0, 0},
+        {0, "special", NULL, HTH_FLAG_SWITCH, &f->show_special, NULL, "show control tokens in the text", 0, 0},
+        {0, "ledger", NULL, HTH_FLAG_SWITCH, &f->ledger, NULL, "print what opening the model cost", 0, 0},
+    };
+    const hth_command command = {.verb = "run",
+                                 .summary = "Complete a text. The completion goes to standard output as it comes.",
+                                 .notes = notes,
+                                 .scopes = HTH_SCOPES_ALL,
+                                 .flags = flags,
+                                 .n_flags = sizeof flags / sizeof *flags};
+    if (!hth_args_parse(&command, argc, argv, &r->args, status)) return false;
+    if (f->greedy) hearth_options_set(r->args.options, "temp", "0", NULL);
+    return true;
+}
+
+/* ---- Preparation ---- */
+
+static int parse_biases(run_state *r) {
+    r->bias = calloc(r->flags.biases.count + 1, sizeof *r->bias);
+    if (!r->bias) return hth_out_of_memory();
+    for (size_t i = 0; i < r->flags.biases.count; i++) {
+        const char *text = r->flags.biases.items[i], *equals = strchr(text, '=');
+        char id[16];
+        int64_t token;
+        double bias;
+        bool good = equals && equals - text < (ptrdiff_t)sizeof id;
+        if (good) snprintf(id, sizeof id, "%.*s", (int)(equals - text), text);
+        good = good && hth_parse_int(id, false, &token) && token >= 0 && token <= INT32_MAX;
+        if (good && strcmp(equals + 1, "-inf") == 0) bias = -INFINITY;
+        else good = good && hth_parse_float(equals + 1, &bias);
+        if (!good) {
+            hth_complain("--logit-bias: '%s' is not ID=X, X a number or -inf", text);
+            return HTH_EXIT_USAGE;
+        }
+        r->bias[r->n_bias++] = (hearth_logit_bias){(hearth_token)token, (float)bias};
+    }
+    return HTH_EXIT_OK;
+}
+
+/* The prompt's tokens, and the context that they and the answer need. The tokenizer is opened for this alone: the
+ * engine cannot be planned before the length is known. */
+static int prepare_prompt(run_state *r) {
+    hth_generation *g = &r->generation;
+    hearth_tokenizer *tokenizer;
+    unsigned flags = (r->flags.no_special ? 0 : HEARTH_ENCODE_SPECIAL) | (r->flags.no_bos ? 0 : HEARTH_ENCODE_ADD);
+    int status = hth_open_tokenizer(&r->args, r->path, &tokenizer);
+    if (status != HTH_EXIT_OK) return status;
+    status = hth_encode(tokenizer, r->prompt, flags, &g->prompt);
+    hearth_tokenizer_close(&tokenizer);
+    if (status != HTH_EXIT_OK) return status;
+    if (g->prompt.count == 0) {
+        hth_complain("the prompt has no tokens");
+        return HTH_EXIT_FAILED;
+    }
+    int64_t count = (int64_t)g->prompt.count, model = hth_model_context(r->path);
+    int64_t context = hth_int_option(&r->args, "ctx", NULL);
+    bool asked = context > 0;
+    if (!asked) context = r->flags.n > INT32_MAX - count ? INT32_MAX : count + r->flags.n;
+    if (!asked && model > 0 && context > model) context = model;
+    if (count > context) {
+        hth_complain("the prompt has %lld tokens, but the %s holds %lld", (long long)count,
+                     asked ? "context asked for" : "model's context", (long long)context);
+        return HTH_EXIT_FAILED;
+    }
+    status = hth_set_int(&r->args, "ctx", context);
+    if (status != HTH_EXIT_OK) return status;
+    g->most = r->flags.n < context - count + 1 ? r->flags.n : context - count + 1;
+    g->tokens = malloc((size_t)(g->most + 1) * sizeof *g->tokens);
+    return g->tokens ? HTH_EXIT_OK : hth_out_of_memory();
+}
+
+static int forbid_ends(run_state *r) {
+    const hearth_tokenizer *tokenizer = hearth_engine_tokenizer(r->generation.engine);
+    int32_t size = hearth_tokenizer_size(tokenizer);
+    hearth_logit_bias *grown = realloc(r->bias, (r->n_bias + (size_t)size + 1) * sizeof *grown);
+    if (!grown) return hth_out_of_memory();
+    r->bias = grown;
+    for (int32_t id = 0; id < size; id++)
+        if (hearth_tokenizer_ends_generation(tokenizer, id)) r->bias[r->n_bias++] = (hearth_logit_bias){id, -INFINITY};
+    return HTH_EXIT_OK;
+}
+
+static hearth_status make_stops(run_state *r, hearth_error *err) {
+    const hth_list *list = &r->flags.stops;
+    if (list->count == 0) return HEARTH_OK;
+    size_t *sizes = malloc(list->count * sizeof *sizes);
+    if (!sizes) return hth_fail(err, HEARTH_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < list->count; i++) sizes[i] = strlen(list->items[i]);
+    hearth_status status = hearth_stop_matcher_create(list->items, sizes, list->count, &r->generation.stops, err);
+    free(sizes);
+    return status;
+}
+
+static int open_all(run_state *r) {
+    hth_generation *g = &r->generation;
+    uint64_t start = hth_now_ns();
+    int status = hth_open_engine(&r->args, r->path, &g->engine);
+    r->open_ms = hth_ms_since(start);
+    if (status == HTH_EXIT_OK && r->flags.ignore_end) status = forbid_ends(r);
+    if (status != HTH_EXIT_OK) return status;
+    hearth_model_info info;
+    hearth_engine_info(g->engine, &info);
+    hearth_error err = {HEARTH_OK, ""};
+    if (hearth_session_create(g->engine, &g->session, &err) != HEARTH_OK ||
+        hearth_sampler_create(r->args.options, info.vocab, (int64_t)g->prompt.count + g->most + 1, r->bias, r->n_bias,
+                              &g->sampler, &err) != HEARTH_OK ||
+        hearth_detokenizer_create(hearth_engine_tokenizer(g->engine), r->flags.show_special, &g->detokenizer, &err) !=
+            HEARTH_OK ||
+        make_stops(r, &err) != HEARTH_OK)
+        return hth_complain_error(&err);
+    return HTH_EXIT_OK;
+}
+
+/* ---- Output ---- */
+
+static bool emit_text(void *context, const char *text, size_t size) {
+    (void)context;
+    return hth_out(text, size);
+}
+
+static bool keep_text(void *context, const char *text, size_t size) {
+    run_state *r = context;
+    if (r->text.size + size > r->text_capacity) {
+        size_t capacity = (r->text.size + size) * 2;
+        char *grown = realloc(r->text.data, capacity);
+        if (!grown) return false;
+        r->text.data = grown;
+        r->text_capacity = capacity;
+    }
+    memcpy(r->text.data + r->text.size, text, size);
+    r->text.size += size;
+    return true;
+}
+
+static double per_second(int64_t count, double ms) {
+    return ms > 0 ? (double)count * 1000 / ms : 0;
+}
+
+static void report_json(const run_state *r) {
+    const hth_generation *g = &r->generation;
+    hth_json json = {.out = stdout};
+    hth_json_open(&json, NULL, '{');
+    hth_report_model(&json, r->path, g->engine);
+    hth_json_bytes(&json, "text", r->text.data ? r->text.data : "", r->text.size);
+    hth_json_open(&json, "tokens", '[');
+    for (int64_t i = 0; i < g->count; i++) hth_json_int(&json, NULL, g->tokens[i]);
+    hth_json_close(&json, ']');
+    hth_json_text(&json, "stop", hth_stop_name(g->stop));
+    hth_json_int(&json, "seed", hearth_sampler_seed(g->sampler));
+    hth_json_int(&json, "prompt_tokens", (int64_t)g->prompt.count);
+    hth_json_int(&json, "generated_tokens", g->count);
+    hth_json_open(&json, "timings", '{');
+    hth_report_measure(&json, "open_ms", r->open_ms);
+    hth_report_measure(&json, "prompt_ms", g->prompt_ms);
+    hth_report_measure(&json, "first_token_ms", g->first_token_ms);
+    hth_report_measure(&json, "decode_ms", g->decode_ms);
+    hth_report_measure(&json, "prompt_tokens_per_s", per_second(g->sync.computed, g->prompt_ms));
+    hth_report_measure(&json, "decode_tokens_per_s", per_second(g->decoded, g->decode_ms));
+    hth_json_close(&json, '}');
+    hth_report_counters(&json, g->engine);
+    hth_report_ledger(&json, g->engine);
+    hth_json_close(&json, '}');
+}
+
+static void report_summary(const run_state *r) {
+    const hth_generation *g = &r->generation;
+    if (!r->args.common.json && hth_out_is_terminal()) hth_out("\n", 1);
+    if (r->flags.ledger) hth_note_ledger(g->engine);
+    if (!hth_progress_shown() && !r->args.common.verbose) return;
+    hth_note("open %.0f ms; prompt %zu tokens, %.1f/s; generated %lld, %.1f/s; stop: %s; seed %lld", r->open_ms,
+             g->prompt.count, per_second(g->sync.computed, g->prompt_ms), (long long)g->count,
+             per_second(g->decoded, g->decode_ms), hth_stop_name(g->stop), (long long)hearth_sampler_seed(g->sampler));
+}
+
+static int generate(run_state *r) {
+    hth_generation *g = &r->generation;
+    g->emit = r->args.common.json ? keep_text : emit_text;
+    g->emit_context = r;
+    hth_interrupt_catch();
+    hearth_error err = {HEARTH_OK, ""};
+    if (hth_generate(g, &err) != HEARTH_OK) return hth_complain_error(&err);
+    if (g->stop == HTH_STOP_OUTPUT && r->args.common.json) return hth_out_of_memory();
+    if (r->args.common.json) report_json(r);
+    report_summary(r);
+    return g->stop == HTH_STOP_OUTPUT ? HTH_EXIT_FAILED : HTH_EXIT_OK;
+}
+
+static void run_free(run_state *r) {
+    hth_generation *g = &r->generation;
+    hearth_stop_matcher_free(&g->stops);
+    hearth_detokenizer_free(&g->detokenizer);
+    hearth_sampler_free(&g->sampler);
+    hearth_session_free(&g->session);
+    hearth_engine_close(&g->engine);
+    free(g->tokens);
+    free(g->prompt.ids);
+    free(r->bias);
+    free(r->prompt.data);
+    free(r->text.data);
+    hth_list_free(&r->flags.stops);
+    hth_list_free(&r->flags.biases);
+    hth_args_free(&r->args);
+}
+
+int hth_verb_run(int argc, char **argv) {
+    run_state r = {.n_bias = 0};
+    int status;
+    if (parse_flags(argc, argv, &r, &status)) {
+        status = parse_biases(&r);
+        if (status == HTH_EXIT_OK) status = hth_find_model(&r.args, r.path);
+        if (status == HTH_EXIT_OK) status = hth_read_text(r.flags.prompt, r.flags.file, &r.prompt);
+        if (status == HTH_EXIT_OK) status = prepare_prompt(&r);
+        if (status == HTH_EXIT_OK) status = open_all(&r);
+        if (status == HTH_EXIT_OK) status = generate(&r);
+    }
+    run_free(&r);
+    return status;
+}
