@@ -1,18 +1,23 @@
-/* Many rows (prefill): sixteen columns by a slice of k are unpacked into a panel in the scratch, and all rows pass over
- * it while it stays in the first cache. Lanes are output columns: a 32-bit lane holds four k of its column, and four k
- * of a row are broadcast to all lanes, so there is no shuffle and no horizontal sum.
+/* Many rows (prefill): columns by a slice of k are unpacked into panels in the scratch, and all rows pass over them.
+ * Lanes are output columns: a 32-bit lane holds four k of its column, and four k of a row are broadcast to all lanes,
+ * so there is no shuffle and no horizontal sum.
  *
  * `maddubs` gives 16-bit sums of two products. As many of them as fit exactly are added in 16 bits before one `madd`
  * widens them and multiplies by the scale of their sub-block: eight for 4-bit weights. Signed 8-bit weights are
- * multiplied as |w| times q with w's sign, and widened at once. */
+ * multiplied as |w| times q with w's sign, and widened at once.
+ *
+ * A panel (16 columns) and a strip of 16 rows stay in the first cache together, the four panels of a group and the sums
+ * in the second. */
 #include "backends/cpu/x86/avx2/linear.h"
 #include "backends/cpu/x86/unpack256.h"
 
 enum {
-    PANEL = 16,   /* columns: two registers */
-    TILE = 4,     /* rows */
-    SLICE = 1024, /* k a panel */
-    ROWS = 2048,  /* rows whose sums the scratch holds between slices */
+    PANEL = 16,  /* columns of a panel: two registers */
+    GROUP = 4,   /* panels that a strip of rows passes over in turn */
+    TILE = 4,    /* rows of a tile */
+    STRIP = 16,  /* rows of a strip */
+    SLICE = 512, /* k of a panel, at most */
+    ROWS = 512,  /* rows whose sums the scratch holds from slice to slice */
 };
 
 typedef struct panel32 {
@@ -27,11 +32,9 @@ typedef struct panel256 {
     float d[2][8], m[2][8];
 } panel256;
 
-enum {
-    SLICE_BYTES = SLICE / 32 * sizeof(panel32) > SLICE / 256 * sizeof(panel256) ? SLICE / 32 * sizeof(panel32)
-                                                                                : SLICE / 256 * sizeof(panel256)
-};
-_Static_assert(SLICE_BYTES + ROWS * PANEL * sizeof(float) <= HTH_LINEAR_SCRATCH, "scratch");
+enum { PANEL32_BYTES = SLICE / 32 * sizeof(panel32), PANEL256_BYTES = SLICE / 256 * sizeof(panel256) };
+enum { PANEL_BYTES = (int)PANEL32_BYTES > (int)PANEL256_BYTES ? (int)PANEL32_BYTES : (int)PANEL256_BYTES };
+_Static_assert(GROUP *(PANEL_BYTES + ROWS * PANEL * sizeof(float)) <= HTH_LINEAR_SCRATCH, "scratch");
 
 HTH_INLINE void store256(void *p, __m256i v) {
     _mm256_store_si256((__m256i *)p, v);
@@ -210,44 +213,51 @@ typedef struct format {
     const format256 *f256;
 } format;
 
-/* Where a tile stands: its first row, and which slice. */
+/* Where a tile stands. */
 typedef struct place {
     const hth_linear *a;
     int64_t r, c, columns; /* columns: 1..16 */
-    bool first, last;
+    int64_t b, blocks;     /* the slice */
 } place;
 
-HTH_INLINE void tile(format f, const void *panel, int64_t blocks, const rows_at *x, int rows, const place *at,
-                     float *sums) {
+HTH_INLINE void tile(format f, const void *panel, const rows_at *x, int rows, const place *at, float *sums) {
     __m256 acc[TILE][2];
-    HTH_UNROLL for (int r = 0; r < rows; r++) HTH_UNROLL for (int g = 0; g < 2; g++) acc[r][g] =
-        at->first ? _mm256_setzero_ps() : _mm256_load_ps(sums + r * PANEL + 8 * g);
-    if (f.f32) tile32(f.f32, panel, blocks, x, rows, acc);
-    else tile256(f.f256, panel, blocks, x, rows, acc);
-    HTH_UNROLL for (int r = 0; r < rows; r++) HTH_UNROLL for (int g = 0; g < 2; g++) {
-        if (!at->last) _mm256_store_ps(sums + r * PANEL + 8 * g, acc[r][g]);
-        else if (at->columns > 8 * g) finish8(at->a, at->r + r, at->c + 8 * g, at->columns - 8 * g, acc[r][g]);
+    const bool first = at->b == 0, last = at->b + at->blocks == at->a->q->blocks;
+    HTH_UNROLL for (int r = 0; r < rows; r++) {
+        acc[r][0] = first ? _mm256_setzero_ps() : _mm256_load_ps(sums + r * PANEL);
+        acc[r][1] = first ? _mm256_setzero_ps() : _mm256_load_ps(sums + r * PANEL + 8);
+    }
+    if (f.f32) tile32(f.f32, panel, at->blocks, x, rows, acc);
+    else tile256(f.f256, panel, at->blocks, x, rows, acc);
+    HTH_UNROLL for (int r = 0; r < rows; r++) {
+        if (last) {
+            finish8(at->a, at->r + r, at->c, at->columns, acc[r][0]);
+            if (at->columns > 8) finish8(at->a, at->r + r, at->c + 8, at->columns - 8, acc[r][1]);
+        } else {
+            _mm256_store_ps(sums + r * PANEL, acc[r][0]);
+            _mm256_store_ps(sums + r * PANEL + 8, acc[r][1]);
+        }
     }
 }
 
-/* All rows over one panel of `blocks` blocks from b0. */
-HTH_INLINE void pass(format f, const void *panel, int64_t b0, int64_t blocks, int64_t r1, place at, float *sums) {
+/* A strip of rows over one panel. */
+HTH_INLINE void strip(format f, const void *panel, int64_t r1, place at, float *sums) {
     const hth_qact *q = at.a->q;
     const int64_t block = f.f32 ? 32 : 256, sub = f.f32 ? 32 : f.f256->sub;
     const int16_t *all = sub == 16 ? q->sum16 : q->sum32;
     const int64_t stride = sub == 16 ? q->sum16_stride : q->sum32_stride;
     for (; at.r < r1; at.r += TILE, sums += TILE * PANEL) {
-        const rows_at x = {q->q + at.r * q->q_stride + b0 * block,
-                           all + at.r * stride + b0 * block / sub,
-                           q->d + at.r * q->blocks + b0,
+        const rows_at x = {q->q + at.r * q->q_stride + at.b * block,
+                           all + at.r * stride + at.b * block / sub,
+                           q->d + at.r * q->blocks + at.b,
                            q->q_stride,
                            stride,
                            q->blocks};
         switch (r1 - at.r) {
-        case 1: tile(f, panel, blocks, &x, 1, &at, sums); break;
-        case 2: tile(f, panel, blocks, &x, 2, &at, sums); break;
-        case 3: tile(f, panel, blocks, &x, 3, &at, sums); break;
-        default: tile(f, panel, blocks, &x, TILE, &at, sums); break;
+        case 1: tile(f, panel, &x, 1, &at, sums); break;
+        case 2: tile(f, panel, &x, 2, &at, sums); break;
+        case 3: tile(f, panel, &x, 3, &at, sums); break;
+        default: tile(f, panel, &x, TILE, &at, sums); break;
         }
     }
 }
@@ -270,18 +280,25 @@ HTH_INLINE void unpack(format f, const hth_linear *a, int64_t c, int64_t columns
     }
 }
 
+/* Rows r0..r1-1 (at most ROWS) of a group of panels, slice by slice. */
+HTH_INLINE void group(format f, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1, char *scratch) {
+    float *sums = (float *)(scratch + GROUP * PANEL_BYTES);
+    const int64_t blocks = a->q->blocks, most = SLICE / (f.f32 ? 32 : 256);
+    for (int64_t b = 0, left = (blocks + most - 1) / most, n; b < blocks; b += n, left--) {
+        n = (blocks - b + left - 1) / left; /* slices of equal length, not a short one at the end */
+        for (int64_t c = c0, p = 0; c < c1; c += PANEL, p++)
+            unpack(f, a, c, c1 - c < PANEL ? c1 - c : PANEL, b, n, scratch + p * PANEL_BYTES);
+        for (int64_t r = r0; r < r1; r += STRIP)
+            for (int64_t c = c0, p = 0; c < c1; c += PANEL, p++)
+                strip(f, scratch + p * PANEL_BYTES, r1 - r < STRIP ? r1 : r + STRIP,
+                      (place){a, r, c, c1 - c < PANEL ? c1 - c : PANEL, b, n}, sums + (p * ROWS + r - r0) * PANEL);
+    }
+}
+
 HTH_INLINE void many(format f, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1, void *scratch) {
-    float *sums = (float *)((char *)scratch + SLICE_BYTES);
-    const int64_t blocks = a->q->blocks, step_blocks = SLICE / (f.f32 ? 32 : 256);
     for (int64_t r = r0; r < r1; r += ROWS)
-        for (int64_t c = c0; c < c1; c += PANEL) {
-            const int64_t columns = c1 - c < PANEL ? c1 - c : PANEL, end = r1 - r < ROWS ? r1 : r + ROWS;
-            for (int64_t b = 0; b < blocks; b += step_blocks) {
-                int64_t n = blocks - b < step_blocks ? blocks - b : step_blocks;
-                unpack(f, a, c, columns, b, n, scratch);
-                pass(f, scratch, b, n, end, (place){a, r, c, columns, b == 0, b + n == blocks}, sums);
-            }
-        }
+        for (int64_t c = c0; c < c1; c += GROUP * PANEL)
+            group(f, a, c, c1 - c < GROUP * PANEL ? c1 : c + GROUP * PANEL, r, r1 - r < ROWS ? r1 : r + ROWS, scratch);
 }
 
 #define FORMAT_32(name)                                                                                                \
