@@ -1,5 +1,4 @@
-#include "cli/inspect.h"
-
+/* `hearth inspect`: what is in a GGUF file. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -8,26 +7,16 @@
 
 #include "base/dtype.h"
 #include "base/utf8.h"
+#include "cli/args.h"
 #include "cli/jsonout.h"
+#include "cli/model.h"
+#include "cli/say.h"
+#include "cli/verbs.h"
 #include "hearth/file.h"
 
 #define SHOWN_ELEMENTS      8   /* of an array, in the text form */
 #define SHOWN_STRING_BYTES  160 /* of a string value */
 #define SHOWN_ELEMENT_BYTES 40  /* of a string in an array */
-
-static const char help[] =
-    "Usage: hearth inspect [-m] FILE [--json]\n"
-    "\n"
-    "Prints what a GGUF file holds: facts, metadata, tensors, and the bytes of each dtype.\n"
-    "FILE may be the first of a split set. The architecture need not be one that Hearth runs.\n"
-    "\n"
-    "  -m, --model FILE  the file\n"
-    "      --json        everything, long arrays included, as one JSON object\n"
-    "  -h, --help        this text\n"
-    "\n"
-    "In the text form long strings and arrays are cut, with their sizes, and characters that could\n"
-    "disturb a terminal are escaped. In JSON a byte string that is not UTF-8 is {\"hex\": \"...\"}, and\n"
-    "floats that JSON cannot write are the strings \"NaN\", \"Infinity\" and \"-Infinity\".\n";
 
 /* One dtype over all tensors. */
 typedef struct dtype_total {
@@ -298,58 +287,38 @@ static void print_json(FILE *out, const char *path, const hearth_file *file) {
 
 /* Command line */
 
-typedef struct arguments {
-    const char *path;
-    bool json, help;
-} arguments;
-
-/* False, with the reason on standard error, when the usage is bad. */
-static bool read_arguments(int argc, char **argv, arguments *args) {
-    *args = (arguments){0};
-    bool only_files = false;
-    for (int i = 1; i < argc; i++) {
-        const char *arg = argv[i], *path = arg;
-        if (!only_files && arg[0] == '-' && arg[1] != 0) {
-            path = NULL;
-            if (strcmp(arg, "--json") == 0) args->json = true;
-            else if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) args->help = true;
-            else if (strcmp(arg, "--") == 0) only_files = true;
-            else if ((strcmp(arg, "-m") == 0 || strcmp(arg, "--model") == 0) && i + 1 < argc) path = argv[++i];
-            else {
-                fputs("hearth inspect: unknown or incomplete option ", stderr);
-                print_escaped(stderr, arg, strlen(arg), SIZE_MAX);
-                fputs(" (see hearth inspect --help)\n", stderr);
-                return false;
-            }
-        }
-        if (path && args->path) {
-            fputs("hearth inspect: one file at a time\n", stderr);
-            return false;
-        }
-        if (path) args->path = path;
+static int inspect(hth_args *args) {
+    char path[HTH_MAX_PATH];
+    if (args->operands.count > (args->common.model ? 0 : 1)) {
+        hth_complain("one file at a time");
+        return HTH_EXIT_USAGE;
     }
-    if (args->path || args->help) return true;
-    fputs("hearth inspect: which file? (see hearth inspect --help)\n", stderr);
-    return false;
+    if (args->operands.count > 0) args->common.model = args->operands.items[0];
+    int status = hth_find_model(args, path);
+    if (status != HTH_EXIT_OK) return status;
+    hearth_file *file;
+    hearth_error err = {HEARTH_OK, ""};
+    if (hearth_file_open(path, &file, &err) != HEARTH_OK) return hth_complain_error(&err);
+    if (args->common.json) print_json(stdout, path, file);
+    else print_text(stdout, path, file);
+    hearth_file_close(&file);
+    hth_out("", 0); /* writes what is left, and keeps the reason if that fails */
+    return HTH_EXIT_OK;
 }
 
 int hth_verb_inspect(int argc, char **argv) {
-    arguments args;
-    if (!read_arguments(argc, argv, &args)) return 2;
-    if (args.help) {
-        fputs(help, stdout);
-        return 0;
-    }
-    hearth_file *file;
-    hearth_error err = {HEARTH_OK, ""};
-    if (hearth_file_open(args.path, &file, &err) != HEARTH_OK) {
-        fprintf(stderr, "hearth inspect: %s: %s\n", hearth_status_text(err.status), err.text);
-        return 1;
-    }
-    if (args.json) print_json(stdout, args.path, file);
-    else print_text(stdout, args.path, file);
-    hearth_file_close(&file);
-    if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
-    fputs("hearth inspect: cannot write to standard output\n", stderr);
-    return 1;
+    const hth_command command = {
+        .verb = "inspect",
+        .summary = "Print what a GGUF file holds: facts, metadata, tensors, and the bytes of each dtype.",
+        .operands = "[FILE]",
+        .notes = "The architecture need not be one that Hearth runs. Long strings and arrays are cut, with their\n"
+                 "sizes; --json has all of them. In JSON a byte string that is not UTF-8 is {\"hex\": \"...\"}, and\n"
+                 "floats that JSON cannot write are the strings \"NaN\", \"Infinity\" and \"-Infinity\".",
+    };
+    hth_args args;
+    int status;
+    if (!hth_args_parse(&command, argc, argv, &args, &status)) return status;
+    status = inspect(&args);
+    hth_args_free(&args);
+    return status;
 }
