@@ -58,7 +58,8 @@ HEARTH_API void hearth_options_free(hearth_options **options); /* NULL is ignore
 HEARTH_API hearth_status hearth_options_set(hearth_options *options, const char *name, const char *value,
                                             hearth_error *err);
 /* Set every option that has a HEARTH_… variable; an empty one counts as absent. A HEARTH_… variable that names no
- * option is refused. */
+ * option is refused. Option "cache", when it is not set by then, becomes $XDG_CACHE_HOME/hearth or $HOME/.cache/hearth.
+ */
 HEARTH_API hearth_status hearth_options_read_environment(hearth_options *options, hearth_error *err);
 /* Read "name = value" lines (a BOOL's name alone means on); '#' at the start of a line or after a blank starts a
  * comment. Errors name file and line; the lines before it stay in force. */

@@ -287,11 +287,26 @@ static hearth_status set_from_variable(hearth_options *options, const char *entr
     return hth_fail(err, status, "environment variable %.*s: %s", (int)least(size, MAX_NAME), entry, inner.text);
 }
 
+/* The folder of fetched models, when nothing has named one: where the system keeps caches. */
+static hearth_status set_cache_folder(hearth_options *options, hearth_error *err) {
+    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char *folder;
+    int size;
+    if (options->values[HTH_OPTION_CACHE].set) return HEARTH_OK;
+    if (xdg && xdg[0]) size = asprintf(&folder, "%s/hearth", xdg);
+    else if (home && home[0]) size = asprintf(&folder, "%s/.cache/hearth", home);
+    else return HEARTH_OK;
+    if (size < 0) return hth_fail(err, HEARTH_NO_MEMORY, "no memory for the name of a folder");
+    hearth_status status = set_value(options, HTH_OPTION_CACHE, folder, err);
+    free(folder);
+    return status;
+}
+
 hearth_status hearth_options_read_environment(hearth_options *options, hearth_error *err) {
     if (!options) return hth_fail(err, HEARTH_BAD_ARGUMENT, "no options object to read the environment into");
     for (char **entry = environ; entry && *entry; entry++)
         if (strncmp(*entry, "HEARTH_", 7) == 0) HTH_TRY(set_from_variable(options, *entry, err));
-    return HEARTH_OK;
+    return set_cache_folder(options, err);
 }
 
 static bool is_blank(char c) {

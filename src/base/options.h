@@ -56,7 +56,7 @@
     X(SEED, "seed", "", INT, SAMPLING, "-1", -1, 0x1p63, "", "",                                                       \
       "seed of the sampler; -1: a new one each time")                                                                  \
     X(CACHE, "cache", "", TEXT, PROGRAM, "", 0, 0, "", "",                                                             \
-      "folder of the fetched models; default: $XDG_CACHE_HOME/hearth or ~/.cache/hearth")
+      "folder of the fetched models; $XDG_CACHE_HOME/hearth or ~/.cache/hearth")
 /* clang-format on */
 
 typedef enum hth_option {

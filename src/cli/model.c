@@ -1,7 +1,6 @@
 #include "cli/model.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -11,16 +10,6 @@
 
 static const char default_name[] = "models/smollm2.gguf";
 
-static bool default_path(const hth_args *args, char path[HTH_MAX_PATH]) {
-    const char *cache = "", *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    hearth_options_get_text(args->options, "cache", &cache, NULL, NULL);
-    int size;
-    if (cache[0]) size = snprintf(path, HTH_MAX_PATH, "%s/%s", cache, default_name);
-    else if (xdg && xdg[0]) size = snprintf(path, HTH_MAX_PATH, "%s/hearth/%s", xdg, default_name);
-    else size = snprintf(path, HTH_MAX_PATH, "%s/.cache/hearth/%s", home ? home : "", default_name);
-    return size > 0 && size < HTH_MAX_PATH;
-}
-
 int hth_find_model(const hth_args *args, char path[HTH_MAX_PATH]) {
     const char *given = args->common.model;
     struct stat info;
@@ -29,7 +18,10 @@ int hth_find_model(const hth_args *args, char path[HTH_MAX_PATH]) {
         hth_complain("the path of the model is longer than %d bytes", HTH_MAX_PATH - 1);
         return HTH_EXIT_USAGE;
     }
-    if (default_path(args, path) && stat(path, &info) == 0) return HTH_EXIT_OK;
+    const char *cache = "";
+    hearth_options_get_text(args->options, "cache", &cache, NULL, NULL);
+    int size = snprintf(path, HTH_MAX_PATH, "%s/%s", cache[0] ? cache : ".", default_name);
+    if (size < HTH_MAX_PATH && stat(path, &info) == 0) return HTH_EXIT_OK;
     hth_complain("no model is given, and the default one is not at %s; name one with -m FILE, or fetch it with "
                  "scripts/demo.sh",
                  path);

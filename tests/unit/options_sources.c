@@ -41,6 +41,27 @@ static void environment_sets_options(void **state) {
     hearth_options_free(&options);
 }
 
+static void cache_folder(const char *expected) {
+    hearth_options *options = make();
+    assert_int_equal(hearth_options_read_environment(options, NULL), HEARTH_OK);
+    assert_string_equal(hth_option_text(options, HTH_OPTION_CACHE), expected);
+    hearth_options_set(options, "cache", "mine", NULL);
+    assert_int_equal(hearth_options_read_environment(options, NULL), HEARTH_OK);
+    assert_string_equal(hth_option_text(options, HTH_OPTION_CACHE), getenv("HEARTH_CACHE") ? expected : "mine");
+    hearth_options_free(&options);
+}
+
+static void the_cache_folder_is_the_systems_unless_named(void **state) {
+    (void)state;
+    cache_folder("");
+    setenv("HOME", "/home/x", 1);
+    cache_folder("/home/x/.cache/hearth");
+    setenv("XDG_CACHE_HOME", "/caches", 1);
+    cache_folder("/caches/hearth");
+    setenv("HEARTH_CACHE", "/here", 1);
+    cache_folder("/here");
+}
+
 static void environment_refuses(const char *name, const char *value, const char *needle) {
     hearth_options *options = make();
     hearth_error err;
@@ -61,8 +82,8 @@ static void environment_refuses_what_it_does_not_know(void **state) {
     environment_refuses("HEARTH_", "1", "names no option");
 }
 
-static void write_file(char *path, const char *data, size_t size) {
-    strcpy(path, "/tmp/hearth-options-XXXXXX");
+static void write_file(char path[64], const char *data, size_t size) {
+    snprintf(path, 64, "/tmp/hearth-options-XXXXXX");
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, data, size), size);
@@ -148,6 +169,8 @@ static void random_files_are_survived(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(environment_sets_options, clear_environment, clear_environment),
+        cmocka_unit_test_setup_teardown(the_cache_folder_is_the_systems_unless_named, clear_environment,
+                                        clear_environment),
         cmocka_unit_test_setup_teardown(environment_refuses_what_it_does_not_know, clear_environment,
                                         clear_environment),
         cmocka_unit_test(file_sets_options),

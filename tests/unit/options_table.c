@@ -303,14 +303,18 @@ static void both_names_mean_the_same(void **state) {
 
 static void numbers_do_not_depend_on_the_locale(void **state) {
     (void)state;
-    static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "C.UTF-8"};
-    for (size_t i = 0; i < sizeof names / sizeof *names && !setlocale(LC_ALL, names[i]); i++) continue;
+    static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "C.UTF-8"};
+    locale_t with_comma = (locale_t)0;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !with_comma; i++)
+        with_comma = newlocale(LC_ALL_MASK, names[i], (locale_t)0);
+    locale_t before = uselocale(with_comma);
     hearth_options *options = make();
     accept(options, "temp", "0.25");
     assert_true(hth_option_float(options, HTH_OPTION_TEMP) == 0.25);
     refuse(options, "temp", "0,25");
     hearth_options_free(&options);
-    setlocale(LC_ALL, "C");
+    uselocale(before);
+    if (with_comma) freelocale(with_comma);
 }
 
 int main(void) {
