@@ -40,7 +40,7 @@ def run(command):
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{Path(command[0]).name}: exit status {done.returncode}: {done.stderr.strip()[-500:]}")
-    return done.stdout + done.stderr
+    return done
 
 
 def text_prefix(size):
@@ -52,7 +52,8 @@ def text_prefix(size):
 
 
 def tokenize(model, text):
-    output = run([peer_tool("llama-tokenize"), "-m", model, "-f", text, "--ids", "--no-parse-special", "--log-disable"])
+    output = run([peer_tool("llama-tokenize"), "-m", model, "-f", text, "--ids", "--no-parse-special",
+                  "--log-disable"]).stdout
     return json.loads(output[output.rindex("["):output.rindex("]") + 1])
 
 
@@ -84,8 +85,9 @@ def make_reference(path, model, text):
 
 
 def measure_peer(model, reference, threads):
-    output = run([peer_tool("llama-perplexity"), "-m", model, "-c", CTX, "-t", threads, "--kl-divergence",
-                  "--kl-divergence-base", reference])
+    done = run([peer_tool("llama-perplexity"), "-m", model, "-c", CTX, "-t", threads, "--kl-divergence",
+                "--kl-divergence-base", reference])
+    output = done.stdout + done.stderr
 
     def number(pattern):
         return float(re.search(pattern + r"\s*:\s*([-\d.]+)", output).group(1))
@@ -104,8 +106,8 @@ def measure_hearth(args, model, reference, text):
         parts.append(base.compare(i, rows[kld.scored(CTX)]))
     print(file=sys.stderr)
     divergence, same, nll = (np.concatenate(column) for column in zip(*parts))
-    report = json.loads(run([args.hearth, "eval", "-m", model, "-f", text, "--ctx", CTX, "--json", *args.option])
-                        .split("\n{")[0])
+    report = json.loads(run([args.hearth, "eval", "-m", model, "-f", text, "--ctx", CTX, "--json",
+                             *args.option]).stdout)
     return {"kl": divergence.mean(), "top": 100 * same.mean(), "ppl": report["perplexity"],
             "ppl of its logits": math.exp(nll.mean())}
 
