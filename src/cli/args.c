@@ -33,6 +33,7 @@ static const struct {
     {"conversation", "chat is not there yet"},
     {"system-prompt", "chat templates are not there yet: text is taken raw"},
     {"n-gpu-layers", "GPUs are not there yet"},
+    {"ngl", "GPUs are not there yet"},
     {"gpu-layers", "GPUs are not there yet"},
     {"device", "GPUs are not there yet"},
     {"model-draft", "speculative decoding is not there yet"},
@@ -123,7 +124,7 @@ static void consider(const char *name, const char *known, const char **nearest, 
 static bool refuse_unknown(const parser *p, const word *w) {
     for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++)
         if (!w->letter && same(unsupported[i].flag, w)) {
-            hth_complain("%.*s: %s", (int)(w->size + 2), w->text, unsupported[i].what);
+            hth_complain("%.*s: %s", (int)(w->name + w->size - w->text), w->text, unsupported[i].what);
             return false;
         }
     char name[64];
@@ -232,7 +233,11 @@ static word take_apart(char *text) {
 static bool parse_word(parser *p, char *text) {
     word w = take_apart(text);
     const hearth_option_info *option;
-    if (w.letter && w.name[1] && !w.attached) return refuse_unknown(p, &w); /* "-xyz": letters are not bundled */
+    if (w.letter && w.name[1] && !w.attached) { /* "-xyz": letters are not bundled, so this is a name */
+        w.letter = false;
+        w.size = strlen(w.name);
+        return refuse_unknown(p, &w);
+    }
     const hth_flag *flag = find_flag(p, &w);
     if (flag) return set_flag(p, flag, &w);
     if ((option = find_option(&w))) return set_option(p, option, &w);
