@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the logit goldens of the test suite from transformers' float32 logits: tests/data/golden/NAME.json, and the
-models themselves where they are small: tests/data/models/.
+models themselves where they are small: tests/data/models/. Those of real models go into tests/data/golden/real.
 
 usage: make_goldens.py [--tiny] [--trained FOLDER ...] [--real [NAME ...]] [--data DIR]
 --tiny makes those of the tiny models, --trained of folders that hold a Hugging Face model and a bf16 GGUF file, --real
@@ -75,7 +75,7 @@ def real(data, name):
     tokens = check_real.tokenize(file, check_real.text_prefix(4096))[:common.PROMPT_TOKENS]
     tokens = check_real.with_bos(tokens, check_real.bos_of(gguf))
     rows = gguf_hf.logits(gguf_hf.load_gguf(file), tokens)
-    write_golden(data / "golden" / f"{name}.json", file.name, tokens, rows, REAL_LIMITS[name])
+    write_golden(data / "golden/real" / f"{name}.json", file.name, tokens, rows, REAL_LIMITS[name])
 
 
 def main():

@@ -2,9 +2,10 @@
 """Compares `hearth logits` with the goldens: with an independent oracle's logits, within the tolerance that each golden
 states, and bit for bit with the rows that Hearth itself computed when they were recorded.
 
-usage: run_golden.py HEARTH DATA [--models DIR] [--only TEXT] [--option WORD ...] [--record]
+usage: run_golden.py HEARTH DATA [--real] [--only TEXT] [--option WORD ...] [--record]
 DATA holds golden/NAME.json (written by scripts/oracle/make_goldens.py), golden/NAME.hashes.json (written by --record,
-once the values agree) and models/FILE.gguf. A golden whose file lies outside DATA is skipped unless DIR has it.
+once the values agree) and models/FILE.gguf. --real runs those in golden/real instead, of the models that
+scripts/fetch_models.sh has put into the cache, and skips the others.
 --option passes one more word to hearth: hashes must be the same for every number of threads and every instruction set.
 Needs nothing but Python. Exit status: 0 all passed, 1 some failed, 77 nothing could be run.
 """
@@ -117,30 +118,31 @@ def check(golden, model, args):
     return f"{worst:.2e}, same bits"
 
 
-def find_model(golden, data, models):
-    for folder in [data / "models", *models]:
-        if (folder / golden.model).is_file():
-            return folder / golden.model
-    return None
+def cached_models():
+    cache = os.environ.get("HEARTH_CACHE")
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache or Path(base) / "hearth") / "models"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("hearth")
     parser.add_argument("data", type=Path)
-    parser.add_argument("--models", type=Path, action="append", default=[], help="another folder of models")
+    parser.add_argument("--real", action="store_true")
     parser.add_argument("--only", default="", help="goldens whose name contains this")
     parser.add_argument("--option", action="append", default=[])
     parser.add_argument("--record", action="store_true")
     args = parser.parse_args()
-    paths = sorted(p for p in (args.data / "golden").glob(f"*{args.only}*.json") if not p.stem.endswith(".hashes"))
+    folder = args.data / "golden" / ("real" if args.real else "")
+    models = cached_models() if args.real else args.data / "models"
+    paths = sorted(p for p in folder.glob(f"*{args.only}*.json") if not p.stem.endswith(".hashes"))
     passed = failed = skipped = 0
     for path in paths:
         golden = Golden(path)
-        model = find_model(golden, args.data, args.models)
-        if model is None:
+        model = models / golden.model
+        if args.real and not model.is_file():
             skipped += 1
-            print(f"skip {golden.name}: no {golden.model}", flush=True)
+            print(f"skip {golden.name}: no {golden.model} in the cache", file=sys.stderr, flush=True)
             continue
         try:
             print(f"ok   {golden.name}: {check(golden, model, args)}", flush=True)
