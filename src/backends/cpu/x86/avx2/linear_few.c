@@ -1,10 +1,10 @@
 /* Few rows (decode): the weights are read once, in file order, and unpacked in registers.
  *
- * The rows of the matrix lie one after the other, so eight columns are one stream of 8 * blocks blocks, and it is taken
- * eight blocks at a time wherever the rows end: short rows (18 blocks, say) cost no more than long ones. The
+ * The rows of the matrix lie one after the other, so sixteen columns are one stream of 16 * blocks blocks, and it is
+ * taken eight blocks at a time wherever the rows end: short rows (18 blocks, say) cost no more than long ones. The
  * activations are copied with eight blocks of wrap-around, so that they can be read at any position of the stream.
  * Eight blocks give eight exact integers, reduced together, and eight floats f. The ordered sums follow in a second,
- * small pass over the f of eight columns, which run in the eight lanes. */
+ * small pass over the f of sixteen columns, which run in the lanes of two registers. */
 #include <assert.h>
 #include <string.h>
 
@@ -13,13 +13,13 @@
 
 enum {
     GROUP = 8,       /* blocks reduced together */
-    COLUMNS = 8,     /* columns whose sums run together */
+    COLUMNS = 16,    /* columns whose sums run together, in two registers: each alone would wait for itself */
     MAX_ROWS = 4,    /* rows that share an unpacked weight */
     PREFETCH = 1024, /* bytes ahead of the stream */
-    TAIL_BYTES = 8 * 210 + 32
+    TAIL_BYTES = GROUP * HTH_Q6_K_BYTES + 32
 };
 
-/* ---- Scratch: per row the activations with their wrap-around, side values, and f of eight columns ---- */
+/* ---- Scratch: per row the activations with their wrap-around, side values, and f of sixteen columns ---- */
 
 typedef struct input {
     const int8_t *q;
@@ -43,21 +43,23 @@ int64_t hth_avx2_few_rows(int64_t k, int block) {
     return rows < MAX_ROWS ? rows : MAX_ROWS;
 }
 
-/* dst = n bytes of src, then as many more of src, over and over, as `extra` asks for. */
-static void copy_wrapped(uint8_t *dst, const void *src, int64_t n, int64_t extra) {
-    memcpy(dst, src, (size_t)n);
-    for (int64_t i = 0; i < extra; i += n) memcpy(dst + n + i, src, (size_t)(extra - i < n ? extra - i : n));
+/* Fill dst[n..n + extra) with copies of what dst[0..n) holds, one after the other. */
+static void wrap(uint8_t *dst, int64_t n, int64_t extra) {
+    for (int64_t i = 0; i < extra; i += n) memcpy(dst + n + i, dst, (size_t)(extra - i < n ? extra - i : n));
 }
 
 /* ---- Blocks of 32 ---- */
 
-/* A float sum for a minimum, else the integer that a bias takes off. */
+/* For each block a float sum for a minimum, else the integer that a bias takes off. Reads and writes by eights: the
+ * rows of sums are padded, and so is the wrap-around that follows in `side`. */
 HTH_INLINE void side32(const format32 *f, const int16_t *sum32, int64_t blocks, uint8_t *side) {
-    for (int64_t b = 0; b < blocks + GROUP; b++) {
-        int32_t sum = sum32[b % blocks], taken = sum * f->bias;
-        float as_float = (float)sum;
-        memcpy(side + 4 * b, f->has_min ? (const void *)&as_float : (const void *)&taken, 4);
+    for (int64_t b = 0; b < blocks; b += 8) {
+        __m256i sum = _mm256_cvtepi16_epi32(load128(sum32 + b));
+        if (f->has_min) sum = _mm256_castps_si256(_mm256_cvtepi32_ps(sum));
+        else sum = _mm256_mullo_epi32(sum, _mm256_set1_epi32(f->bias));
+        _mm256_storeu_si256((__m256i *)(side + 4 * b), sum);
     }
+    wrap(side, 4 * blocks, 4 * GROUP);
 }
 
 HTH_INLINE __m256i dot32(const format32 *f, __m256i w, __m256i q) {
@@ -100,14 +102,11 @@ HTH_INLINE void group32(const format32 *f, const uint8_t *w, const input *in, in
 
 HTH_INLINE void side256(const format256 *f, const hth_qact *x, int64_t r, uint8_t *side) {
     const int16_t *sum16 = x->sum16 + r * x->sum16_stride, *sum32 = x->sum32 + r * x->sum32_stride;
-    if (f->sub == 16) {
-        copy_wrapped(side, sum16, 32 * x->blocks, 32 * GROUP);
-        return;
+    for (int64_t b = 0; b < x->blocks; b++) {
+        __m256i sums = f->sub == 16 ? load256(sum16 + 16 * b) : _mm256_zextsi128_si256(load128(sum32 + 8 * b));
+        _mm256_storeu_si256((__m256i *)(side + 32 * b), sums);
     }
-    for (int64_t b = 0; b < x->blocks + GROUP; b++) {
-        memcpy(side + 32 * b, sum32 + 8 * (b % x->blocks), 16);
-        memset(side + 32 * b + 16, 0, 16);
-    }
+    wrap(side, 32 * x->blocks, 32 * GROUP);
 }
 
 /* Lane j of each half of the scales in every lane of that half. */
@@ -158,23 +157,22 @@ HTH_INLINE void group256(const format256 *f, const uint8_t *w, const input *in, 
 
 /* ---- Both ---- */
 
-/* acc = fma(f, dy, acc) over the blocks in order, eight columns in the lanes. Loads run over the end of a column into
- * what follows in the scratch; such lanes are not used. */
-HTH_INLINE __m256 ordered_sums(const float *f, const float *dy, int64_t blocks) {
-    __m256 acc = _mm256_setzero_ps();
+/* acc = fma(f, dy, acc) over the blocks in order, a column a lane. Loads run over the end of a column into what follows
+ * in the scratch; such lanes are not used. */
+HTH_INLINE void ordered_sums(const float *f, const float *dy, int64_t blocks, __m256 acc[2]) {
+    acc[0] = acc[1] = _mm256_setzero_ps();
     for (int64_t b = 0; b < blocks; b += 8) {
-        __m256i v[8];
-        HTH_UNROLL for (int c = 0; c < 8; c++) v[c] = load256(f + c * blocks + b);
-        transpose8x8(v);
-        if (blocks - b >= 8) {
-            HTH_UNROLL for (int i = 0; i < 8; i++) acc =
-                _mm256_fmadd_ps(_mm256_castsi256_ps(v[i]), _mm256_broadcast_ss(dy + b + i), acc);
-        } else {
-            for (int i = 0; i < blocks - b; i++)
-                acc = _mm256_fmadd_ps(_mm256_castsi256_ps(v[i]), _mm256_broadcast_ss(dy + b + i), acc);
+        __m256i v[2][8];
+        HTH_UNROLL for (int c = 0; c < 16; c++) v[c / 8][c % 8] = load256(f + c * blocks + b);
+        transpose8x8(v[0]);
+        transpose8x8(v[1]);
+        int64_t n = blocks - b < 8 ? blocks - b : 8;
+        for (int64_t i = 0; i < n; i++) {
+            __m256 d = _mm256_broadcast_ss(dy + b + i);
+            acc[0] = _mm256_fmadd_ps(_mm256_castsi256_ps(v[0][i]), d, acc[0]);
+            acc[1] = _mm256_fmadd_ps(_mm256_castsi256_ps(v[1][i]), d, acc[1]);
         }
     }
-    return acc;
 }
 
 /* One of two: the format whose pointer is not NULL. Every call has constant formats, so all of this dissolves. */
@@ -219,7 +217,8 @@ HTH_INLINE void few(format f, const hth_linear *a, int64_t c0, int64_t c1, int64
     uint8_t *at = scratch;
     for (int64_t r = 0; r < rows; r++) {
         uint8_t *q = at, *side = q + wrapped * block, *values = side + wrapped * side_bytes((int)block);
-        copy_wrapped(q, x->q + (r0 + r) * x->q_stride, blocks * block, GROUP * block);
+        memcpy(q, x->q + (r0 + r) * x->q_stride, (size_t)(blocks * block));
+        wrap(q, blocks * block, GROUP * block);
         if (f.f32) side32(f.f32, x->sum32 + (r0 + r) * x->sum32_stride, blocks, side);
         else side256(f.f256, x, r0 + r, side);
         in[r] = (input){(const int8_t *)q, side, x->d + (r0 + r) * blocks, (float *)values};
@@ -232,7 +231,12 @@ HTH_INLINE void few(format f, const hth_linear *a, int64_t c0, int64_t c1, int64
         if (packed) stream(f, w, in, rows, blocks, n * blocks, 0);
         else
             for (int64_t i = 0; i < n; i++) stream(f, w + i * a->row_bytes, in, rows, blocks, blocks, i * blocks);
-        for (int64_t r = 0; r < rows; r++) finish8(a, r0 + r, c, n, ordered_sums(in[r].f, in[r].dy, blocks));
+        for (int64_t r = 0; r < rows; r++) {
+            __m256 acc[2];
+            ordered_sums(in[r].f, in[r].dy, blocks, acc);
+            finish8(a, r0 + r, c, n, acc[0]);
+            if (n > 8) finish8(a, r0 + r, c + 8, n - 8, acc[1]);
+        }
     }
 }
 
