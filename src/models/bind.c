@@ -17,29 +17,36 @@ bool hth_bind_has(const hth_reading *r, const char *name) {
     return hth_gguf_find_tensor(r->g, full_name(r, name, full)) != NULL;
 }
 
-static void shape_text(const hth_gguf_tensor *t, char *out, size_t size) {
+#define SHAPE_SIZE 96
+
+static void shape_text(int n_dims, const uint64_t *dims, char out[SHAPE_SIZE]) {
     size_t n = 0;
-    int dims = t->n_dims > 0 ? t->n_dims : 1;
-    for (int i = 0; i < dims && n < size; i++)
-        n += (size_t)snprintf(out + n, size - n, "%s%" PRIu64, i == 0 ? "[" : ", ", t->dims[i]);
-    if (n < size) snprintf(out + n, size - n, "]");
+    for (int i = 0; i < n_dims; i++)
+        n += (size_t)snprintf(out + n, SHAPE_SIZE - n, "%s%" PRIu64, i == 0 ? "[" : ", ", dims[i]);
+    snprintf(out + n, SHAPE_SIZE - n, n_dims ? "]" : "[]");
 }
 
-/* The tensor, of shape [d0] (d1 == 1) or [d0, d1]; NULL after an error. */
-static const hth_gguf_tensor *find(hth_reading *r, const char *full, int64_t d0, int64_t d1) {
+static bool has_shape(const hth_gguf_tensor *t, int n_dims, const int64_t *dims) {
+    for (int i = 0; i < HTH_GGUF_MAX_DIMS; i++)
+        if (t->dims[i] != (i < n_dims ? (uint64_t)dims[i] : 1)) return false;
+    return true;
+}
+
+/* The tensor, of this shape; NULL after an error. */
+static const hth_gguf_tensor *find(hth_reading *r, const char *full, int n_dims, const int64_t *dims) {
     if (hth_builder_failed(r->b)) return NULL;
     const hth_gguf_tensor *t = hth_reading_tensor(r, full);
     if (!t) {
         hth_builder_fail(r->b, HEARTH_BAD_FILE, "tensor %s is missing", full);
         return NULL;
     }
-    if (t->dims[0] == (uint64_t)d0 && t->dims[1] == (uint64_t)d1 && t->dims[2] == 1 && t->dims[3] == 1) return t;
-    char shape[96];
-    shape_text(t, shape, sizeof shape);
-    if (d1 == 1) hth_builder_fail(r->b, HEARTH_BAD_FILE, "tensor %s is %s, must be [%" PRId64 "]", full, shape, d0);
-    else
-        hth_builder_fail(r->b, HEARTH_BAD_FILE, "tensor %s is %s, must be [%" PRId64 ", %" PRId64 "]", full, shape, d0,
-                         d1);
+    if (has_shape(t, n_dims, dims)) return t;
+    char is[SHAPE_SIZE], must[SHAPE_SIZE];
+    uint64_t wanted[HTH_GGUF_MAX_DIMS];
+    for (int i = 0; i < n_dims; i++) wanted[i] = (uint64_t)dims[i];
+    shape_text(t->n_dims, t->dims, is);
+    shape_text(n_dims, wanted, must);
+    hth_builder_fail(r->b, HEARTH_BAD_FILE, "tensor %s is %s, must be %s", full, is, must);
     return NULL;
 }
 
@@ -67,7 +74,7 @@ static void part_name(char full[NAME_SIZE], int64_t all, int64_t first, int64_t 
 hth_tensor_id hth_bind_matrix_part(hth_reading *r, const char *name, int64_t in, int64_t out, int64_t first,
                                    int64_t count) {
     char full[NAME_SIZE];
-    const hth_gguf_tensor *t = find(r, full_name(r, name, full), in, out);
+    const hth_gguf_tensor *t = find(r, full_name(r, name, full), 2, (const int64_t[]){in, out});
     if (!t || !is_computed(r, t, full)) return HTH_NONE;
     uint64_t row_bytes = hth_row_bytes(hth_dtype_find((uint32_t)t->dtype), (uint64_t)in);
     hth_weight where = {t->file, t->offset + (uint64_t)first * row_bytes, (uint64_t)count * row_bytes};
@@ -81,7 +88,7 @@ hth_tensor_id hth_bind_matrix(hth_reading *r, const char *name, int64_t in, int6
 
 hth_tensor_id hth_bind_vector_part(hth_reading *r, const char *name, int64_t n, int64_t first, int64_t count) {
     char full[NAME_SIZE];
-    const hth_gguf_tensor *t = find(r, full_name(r, name, full), n, 1);
+    const hth_gguf_tensor *t = find(r, full_name(r, name, full), 1, &n);
     if (!t || !is_float32(r, t, full)) return HTH_NONE;
     hth_weight where = {t->file, t->offset + (uint64_t)first * sizeof(float), (uint64_t)count * sizeof(float)};
     part_name(full, n, first, count);
@@ -108,7 +115,7 @@ int64_t hth_bind_rows(hth_reading *r, const char *name, int64_t max) {
 
 bool hth_bind_copy(hth_reading *r, const char *name, int64_t n, float *out) {
     char full[NAME_SIZE];
-    const hth_gguf_tensor *t = find(r, full_name(r, name, full), n, 1);
+    const hth_gguf_tensor *t = find(r, full_name(r, name, full), 1, &n);
     if (!t || !is_float32(r, t, full)) return false;
     memcpy(out, t->data, (size_t)n * sizeof *out);
     return true;

@@ -93,18 +93,21 @@ static hth_tensor_id fused_linear(hth_reading *r, const char *site, hth_tensor_i
     return hth_emit_linear(r->b, site, x, w, b);
 }
 
-hth_qkv hth_decoder_qkv(hth_reading *r, const hth_decoder *d, int i, hth_tensor_id x, hth_bias bias) {
-    int64_t q = d->heads[i] * d->dk, k = d->kv_heads[i] * d->dk, v = d->kv_heads[i] * d->dv;
+hth_qkv hth_decoder_fused_qkv(hth_reading *r, const hth_decoder *d, int i, hth_tensor_id x, hth_bias bias) {
+    int64_t q = d->heads[i] * d->dk, k = d->kv_heads[i] * d->dk, v = d->kv_heads[i] * d->dv, all = q + k + v;
     hth_qkv h;
-    if (hth_bind_has(r, "attn_qkv.weight")) {
-        h.q = fused_linear(r, "attn_q", x, q + k + v, 0, q, bias);
-        h.k = fused_linear(r, "attn_k", x, q + k + v, q, k, bias);
-        h.v = fused_linear(r, "attn_v", x, q + k + v, q + k, v, bias);
-    } else {
-        h.q = hth_decoder_linear(r, "attn_q", x, q, bias);
-        h.k = hth_decoder_linear(r, "attn_k", x, k, bias);
-        h.v = hth_decoder_linear(r, "attn_v", x, v, bias);
-    }
+    h.q = fused_linear(r, "attn_q", x, all, 0, q, bias);
+    h.k = fused_linear(r, "attn_k", x, all, q, k, bias);
+    h.v = fused_linear(r, "attn_v", x, all, q + k, v, bias);
+    return h;
+}
+
+hth_qkv hth_decoder_qkv(hth_reading *r, const hth_decoder *d, int i, hth_tensor_id x, hth_bias bias) {
+    if (hth_bind_has(r, "attn_qkv.weight")) return hth_decoder_fused_qkv(r, d, i, x, bias);
+    hth_qkv h;
+    h.q = hth_decoder_linear(r, "attn_q", x, d->heads[i] * d->dk, bias);
+    h.k = hth_decoder_linear(r, "attn_k", x, d->kv_heads[i] * d->dk, bias);
+    h.v = hth_decoder_linear(r, "attn_v", x, d->kv_heads[i] * d->dv, bias);
     return h;
 }
 

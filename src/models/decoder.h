@@ -38,6 +38,8 @@ typedef struct hth_qkv {
 
 /* Queries, keys and values of layer i: attn_q, attn_k, attn_v, or one fused attn_qkv whose rows are q, k, v. */
 hth_qkv hth_decoder_qkv(hth_reading *r, const hth_decoder *d, int i, hth_tensor_id x, hth_bias bias);
+/* The same where only the fused tensor will do. */
+hth_qkv hth_decoder_fused_qkv(hth_reading *r, const hth_decoder *d, int i, hth_tensor_id x, hth_bias bias);
 /* Append keys and values of layer i, then attend; window 0: full causal, softcap 0: none. */
 hth_tensor_id hth_decoder_attention(hth_reading *r, const hth_decoder *d, int i, hth_qkv h, int64_t window, float scale,
                                     float softcap);

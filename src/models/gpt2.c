@@ -11,7 +11,7 @@ static hth_tensor_id layer_norm(hth_reading *r, const hth_decoder *d, const char
 static hth_tensor_id block(hth_reading *r, const hth_decoder *d, int i, hth_tensor_id x) {
     hth_build_scope(r->b, "blk.%d.", i);
     hth_tensor_id a = layer_norm(r, d, "attn_norm", "attn_norm.weight", "attn_norm.bias", x);
-    hth_qkv h = hth_decoder_qkv(r, d, i, a, HTH_BIAS_REQUIRED);
+    hth_qkv h = hth_decoder_fused_qkv(r, d, i, a, HTH_BIAS_REQUIRED);
     hth_tensor_id o = hth_decoder_attention(r, d, i, h, 0, hth_decoder_scale(d->dk), 0);
     hth_decoder_select(r, d, i, &x, &o);
     o = hth_decoder_linear(r, "attn_output", o, d->embd, HTH_BIAS_REQUIRED);

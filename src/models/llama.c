@@ -1,4 +1,6 @@
 /* llama: Llama 1 to 3, SmolLM, Mistral, and what was built like them. */
+#include <inttypes.h>
+
 #include "models/decoder.h"
 #include "models/recipes.h"
 #include "models/rope.h"
@@ -27,6 +29,11 @@ static hth_tensor_id forward(hth_reading *r) {
     hth_decoder_read(r, "attention.layer_norm_rms_epsilon", &d);
     int64_t window = hth_param_int_or(r, "attention.sliding_window", 0, HTH_MAX_CONTEXT, 0);
     int64_t n_rot = hth_rope_dims(r, &d);
+    if (n_rot != d.dk)
+        hth_builder_fail(r->b, HEARTH_UNSUPPORTED,
+                         "key \"llama.rope.dimension_count\" is %" PRId64 ", and only whole heads of %" PRId64
+                         " are supported",
+                         n_rot, d.dk);
     hth_tensor_id angles = hth_rope_angles(r, &d, "rope_angles", n_rot, hth_rope_base(r, "rope.freq_base", 10000));
 
     hth_tensor_id embd = hth_decoder_token_embd(r, &d);

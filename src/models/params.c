@@ -137,6 +137,7 @@ void hth_param_per_layer(hth_reading *r, const char *suffix, int layers, int64_t
 void hth_param_window_pattern(hth_reading *r, const char *suffix, int layers, int64_t absent, bool *out) {
     char key[HTH_KEY_TEXT];
     int64_t period = absent;
+    for (int i = 0; i < layers; i++) out[i] = false;
     const hth_gguf_kv *kv = hth_gguf_find(r->g, hth_reading_key(r, suffix, key));
     bool array = kv && kv->type == HTH_GGUF_ARRAY;
     if (kv && !array) find_int(r, key, 0, HTH_MAX_LAYERS, &period);

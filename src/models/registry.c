@@ -35,8 +35,8 @@ hearth_status hth_recipe_find(const hth_gguf *g, const hth_recipe **out, hearth_
     hearth_status status = hth_gguf_get_string(g, "general.type", &type, err);
     if (status != HEARTH_OK && status != HEARTH_NOT_FOUND) return status;
     if (!hth_string_equals(type, "model"))
-        return hth_fail(err, HEARTH_BAD_FILE, "key \"general.type\" is \"%.*s\": the file is not a language model",
-                        SHOWN(type));
+        return hth_fail(err, HEARTH_UNSUPPORTED,
+                        "key \"general.type\" is \"%.*s\": only files of type model can be run", SHOWN(type));
     status = hth_gguf_get_string(g, "general.architecture", &architecture, err);
     if (status == HEARTH_NOT_FOUND) return hth_fail(err, HEARTH_BAD_FILE, "key \"general.architecture\" is missing");
     HTH_TRY(status);

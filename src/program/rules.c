@@ -46,8 +46,8 @@ static const char *operand_text(hth_operand operand) {
     case HTH_OPERAND_MATRIX: return "a weight matrix";
     case HTH_OPERAND_VECTOR: return "a float32 vector";
     case HTH_OPERAND_OPTIONAL_VECTOR: return "a float32 vector or nothing";
-    case HTH_OPERAND_KV_WRITE:
-    case HTH_OPERAND_KV_READ: return "a KV tensor";
+    case HTH_OPERAND_KV_WRITE: return "a KV tensor";
+    case HTH_OPERAND_KV_READ: return "a KV tensor that was appended to";
     }
     return "?";
 }
@@ -151,10 +151,14 @@ static hearth_status infer_attention(const hth_program *program, const hth_op *o
     const hth_tensor *q = tensor(program, op->in[0]), *state = tensor(program, op->state);
     const hth_attention_imm *a = &op->imm.attention;
     if (a->kv_heads != state->kv.heads || a->dk != state->kv.dk || a->dv != state->kv.dv)
-        return misfit(op, state, "KV heads", a->kv_heads, err);
+        return hth_fail(err, HEARTH_BAD_FILE,
+                        "%s: attention: %s has %" PRId64 " heads of %" PRId64 " + %" PRId64 ", wanted %" PRId64
+                        " of %" PRId64 " + %" PRId64,
+                        op->site, state->name, state->kv.heads, state->kv.dk, state->kv.dv, a->kv_heads, a->dk, a->dv);
     if (a->heads < 1 || a->heads % a->kv_heads != 0) return misfit(op, state, "KV heads that divide", a->heads, err);
     if (width(q) != a->heads * a->dk || rows(q) != HTH_ROWS) return misfit(op, q, "queries", a->heads * a->dk, err);
-    if (a->window < 0) return misfit(op, state, "a window, not one", a->window, err);
+    if (a->window < 0)
+        return hth_fail(err, HEARTH_BAD_FILE, "%s: attention: a window of %" PRId64, op->site, a->window);
     *out = (hth_out_shape){a->heads * a->dv, HTH_ROWS};
     return HEARTH_OK;
 }
@@ -225,11 +229,13 @@ static hearth_status check_operand(const hth_program *program, const hth_op *op,
                         hth_opcode_name(op->opcode), slot);
     const hth_tensor *t = id == HTH_NONE ? NULL : tensor(program, id);
     if (operand_fits(t, operand)) return HEARTH_OK;
-    char shape[HTH_SHAPE_TEXT] = "";
-    if (t) hth_shape_text(t, shape, sizeof shape);
-    return hth_fail(err, HEARTH_BAD_FILE, "%s: %s: %s is %s %s%s%s, wanted %s", op->site, hth_opcode_name(op->opcode),
-                    slot, t ? t->name : "nothing", t ? hth_dtype_name(t->dtype) : "", t ? " " : "", shape,
-                    operand_text(operand));
+    if (!t)
+        return hth_fail(err, HEARTH_BAD_FILE, "%s: %s: %s is missing, wanted %s", op->site, hth_opcode_name(op->opcode),
+                        slot, operand_text(operand));
+    char shape[HTH_SHAPE_TEXT];
+    hth_shape_text(t, shape, sizeof shape);
+    return hth_fail(err, HEARTH_BAD_FILE, "%s: %s: %s is %s %s %s, wanted %s", op->site, hth_opcode_name(op->opcode),
+                    slot, t->name, hth_dtype_name(t->dtype), shape, operand_text(operand));
 }
 
 hearth_status hth_op_check(const hth_program *program, const hth_op *op, hth_out_shape *out, hearth_error *err) {

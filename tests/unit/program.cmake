@@ -1,0 +1,11 @@
+include(${PROJECT_SOURCE_DIR}/tests/support/support.cmake)
+set(unit ${CMAKE_CURRENT_LIST_DIR})
+set(tiny ${HEARTH_TEST_SUPPORT}/gguf_image.c ${HEARTH_TEST_SUPPORT}/tiny_model.c)
+
+hearth_test(unit_program_build ${unit}/program_build.c)
+hearth_test(unit_program_plan ${unit}/program_plan.c)
+hearth_test(unit_models_keys ${unit}/models_keys.c ${tiny})
+hearth_test(unit_models_tensors ${unit}/models_tensors.c ${tiny})
+hearth_test(unit_models_rope ${unit}/models_rope.c ${tiny})
+hearth_test(unit_models_memory ${unit}/models_memory.c ${tiny})
+hearth_alloc_guard(unit_models_memory)
