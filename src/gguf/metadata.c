@@ -48,7 +48,8 @@ static hearth_status read_array_strings(hth_reader *r, hth_gguf_kv *kv, uint64_t
         hearth_status status = hth_reader_string(r, "a string", MAX_STRING_BYTES, &ignored);
         if (status != HEARTH_OK)
             return hth_reader_fail(r, status, at + offsets[i],
-                                   "key \"%.*s\": string %" PRIu64 " is longer than the file", SHOWN(kv->key), i);
+                                   "key \"%.*s\": string %" PRIu64 " does not fit the file, or 2^30 bytes",
+                                   SHOWN(kv->key), i);
     }
     offsets[kv->count] = r->at - at;
     kv->size = offsets[kv->count];
@@ -93,7 +94,8 @@ static hearth_status read_value(hth_reader *r, hth_gguf_kv *kv, uint64_t *budget
         uint64_t at = r->at;
         hearth_status status = hth_reader_string(r, "a string", MAX_STRING_BYTES, &value);
         if (status != HEARTH_OK)
-            return hth_reader_fail(r, status, at, "key \"%.*s\": its string is longer than the file", SHOWN(kv->key));
+            return hth_reader_fail(r, status, at, "key \"%.*s\": its string does not fit the file, or 2^30 bytes",
+                                   SHOWN(kv->key));
         kv->value = (const unsigned char *)value.data;
         kv->size = value.size;
         return HEARTH_OK;
