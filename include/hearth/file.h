@@ -43,12 +43,12 @@ HEARTH_API hearth_status hearth_file_open(const char *path, hearth_file **out, h
 /* Release; *file becomes NULL. NULL is ignored. */
 HEARTH_API void hearth_file_close(hearth_file **file);
 
-HEARTH_API int hearth_file_shards(const hearth_file *file);
-HEARTH_API uint64_t hearth_file_bytes(const hearth_file *file); /* of all shards */
-HEARTH_API uint32_t hearth_file_version(const hearth_file *file);
-HEARTH_API uint32_t hearth_file_alignment(const hearth_file *file);
+HEARTH_API int hearth_file_shards(const hearth_file *file);         /* files of a split set; 1 for a file of its own */
+HEARTH_API uint64_t hearth_file_bytes(const hearth_file *file);     /* of all shards */
+HEARTH_API uint32_t hearth_file_version(const hearth_file *file);   /* of the GGUF format: 2 or 3 */
+HEARTH_API uint32_t hearth_file_alignment(const hearth_file *file); /* of tensor data, in bytes */
 
-HEARTH_API uint64_t hearth_file_tensor_count(const hearth_file *file);
+HEARTH_API uint64_t hearth_file_tensor_count(const hearth_file *file); /* over all shards */
 /* HEARTH_BAD_ARGUMENT when i is out of range. */
 HEARTH_API hearth_status hearth_file_tensor_at(const hearth_file *file, uint64_t i, hearth_file_tensor *out,
                                                hearth_error *err);
@@ -60,7 +60,9 @@ HEARTH_API hearth_status hearth_file_find_tensor(const hearth_file *file, const 
 HEARTH_API hearth_status hearth_file_read_row(const hearth_file *file, const hearth_file_tensor *tensor, uint64_t row,
                                               float *out, hearth_error *err);
 
+/* Metadata of the first shard, in file order. */
 HEARTH_API uint64_t hearth_file_entry_count(const hearth_file *file);
+/* HEARTH_BAD_ARGUMENT when i is out of range. */
 HEARTH_API hearth_status hearth_file_entry_at(const hearth_file *file, uint64_t i, hearth_file_entry *out,
                                               hearth_error *err);
 /* Values of entry i: element e (0 for a scalar). HEARTH_BAD_ARGUMENT when the type or an integer's value does not fit,

@@ -3,9 +3,9 @@
 
     scripts/oracle/dequant_check.py [--library build/release/src/libhearth.so] [--blocks N] [--seed S] [MODEL.gguf ...]
 
-Random blocks of every dtype that Hearth computes with are written by the package into a GGUF file, read back through the
-public C functions of include/hearth/file.h, and compared with what the package makes of them. Of each model named, every
-metadata value is compared, and some rows of every tensor.
+Random blocks of every dtype that Hearth computes with are written by the package into a GGUF file, read back through
+the public C functions of include/hearth/file.h, and compared with what the package makes of them. Of each model named,
+every metadata value is compared, and some rows of every tensor.
 """
 
 import argparse

@@ -1,11 +1,10 @@
 #include "support/alloc_guard.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-size_t malloc_usable_size(void *block); /* of the C library, which also frees what it allocates itself */
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
