@@ -72,7 +72,8 @@ class Checks:
         self.check(done.returncode == status, f"{args}: status {done.returncode}, want {status}: {done.stderr}")
         for stream in (done.stdout, done.stderr):
             text = stream.decode(errors="replace")
-            controls = [c for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp", "Co", "Cs")]
+            unsafe = ("Cc", "Cf", "Zl", "Zp", "Co", "Cs")
+            controls = [c for c in text if c != "\n" and unicodedata.category(c) in unsafe]
             self.check(not controls and "\ufffd" not in text, f"{args}: controls {controls} in {text[:200]!r}")
         self.check(status == 0 or (not done.stdout and done.stderr), f"{args}: only an error goes to standard error")
         return done.stdout.decode(errors="replace")
