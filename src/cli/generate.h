@@ -34,7 +34,7 @@ typedef struct hth_generation {
     int64_t most;               /* tokens to generate */
     hth_emit_fn *emit;
     void *emit_context;
-    hearth_token *tokens; /* room for `most`; filled */
+    hearth_token *tokens; /* room for `most`, or for one more than the session can hold; filled */
     /* found */
     int64_t count; /* tokens generated, the one that ended it not counted */
     hth_stop stop;

@@ -71,9 +71,9 @@ void hth_print_help(const hth_command *command, const hth_flag *common, size_t n
     print_options(command, options, HEARTH_SCOPE_ENGINE, "engine options");
     print_options(command, options, HEARTH_SCOPE_PROGRAM, "program options");
     if (command->scopes)
-        hth_outf(
-            "\nOptions can also be set by environment variables (--top-k: HEARTH_TOP_K) and in a --config file; the\n"
-            "command line counts most. --no-NAME turns one off. In parentheses: the default.\n");
+        hth_outf("\nOptions can also be set by environment variables (--cpu-mask: HEARTH_CPU_MASK) and in a --config "
+                 "file; the\n"
+                 "command line counts most. --no-NAME turns one off. In parentheses: the default.\n");
     if (command->notes) hth_outf("\n%s\n", command->notes);
     hth_outf("\nExit status: 0 done, 1 failed, 2 wrong usage.\n");
 }

@@ -33,6 +33,7 @@ typedef struct run_state {
     char path[HTH_MAX_PATH];
     hth_text prompt;
     hth_generation generation;
+    int64_t room; /* tokens that the session can hold after the prompt, or that are asked for */
     hearth_logit_bias *bias;
     size_t n_bias;
     hth_text text; /* what was generated, kept for --json */
@@ -127,8 +128,9 @@ static int prepare_prompt(run_state *r) {
     }
     status = hth_set_int(&r->args, "ctx", context);
     if (status != HTH_EXIT_OK) return status;
-    g->most = r->flags.n < context - count + 1 ? r->flags.n : context - count + 1;
-    g->tokens = malloc((size_t)(g->most + 1) * sizeof *g->tokens);
+    g->most = r->flags.n;
+    r->room = g->most < context - count + 1 ? g->most : context - count + 1;
+    g->tokens = malloc((size_t)(r->room + 1) * sizeof *g->tokens);
     return g->tokens ? HTH_EXIT_OK : hth_out_of_memory();
 }
 
@@ -165,7 +167,7 @@ static int open_all(run_state *r) {
     hearth_engine_info(g->engine, &info);
     hearth_error err = {HEARTH_OK, ""};
     if (hearth_session_create(g->engine, &g->session, &err) != HEARTH_OK ||
-        hearth_sampler_create(r->args.options, info.vocab, (int64_t)g->prompt.count + g->most + 1, r->bias, r->n_bias,
+        hearth_sampler_create(r->args.options, info.vocab, (int64_t)g->prompt.count + r->room, r->bias, r->n_bias,
                               &g->sampler, &err) != HEARTH_OK ||
         hearth_detokenizer_create(hearth_engine_tokenizer(g->engine), r->flags.show_special, &g->detokenizer, &err) !=
             HEARTH_OK ||

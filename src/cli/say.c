@@ -13,7 +13,7 @@
 
 static struct {
     const char *verb;
-    int out_errno; /* of the first write to standard output that failed; 0: none */
+    int out_errno; /* of the first write to standard output that failed; 0: none, -1: no longer known */
     bool out_terminal, err_terminal;
     bool line_open; /* a progress line stands on the terminal */
     uint64_t line_ns;
@@ -35,7 +35,7 @@ void hth_say_verb(const char *verb) {
 }
 
 static bool out_result(bool written) {
-    if (!written && !say.out_errno) say.out_errno = errno ? errno : EIO;
+    if (!written && !say.out_errno) say.out_errno = errno ? errno : -1;
     return !say.out_errno;
 }
 
@@ -117,6 +117,7 @@ int hth_say_end(int status) {
     errno = 0;
     out_result(!ferror(stdout) && fclose(stdout) == 0); /* some file systems say only now that the disk is full */
     if (!say.out_errno) return status;
-    if (say.out_errno != EPIPE) hth_complain("cannot write to standard output: %s", strerror(say.out_errno));
+    const char *reason = say.out_errno > 0 ? strerror(say.out_errno) : "a write failed";
+    if (say.out_errno != EPIPE) hth_complain("cannot write to standard output: %s", reason);
     return status == HTH_EXIT_OK ? HTH_EXIT_FAILED : status;
 }

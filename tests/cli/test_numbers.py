@@ -1,0 +1,143 @@
+"""logits, eval, bench and explain."""
+import hashlib
+import math
+import struct
+import unittest
+import xml.dom.minidom
+
+from program import MODEL, ProgramTest, main
+
+TEXT = ("It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness, "
+        "it was the epoch of belief, it was the epoch of incredulity, it was the season of light.\n") * 3
+
+
+class Logits(ProgramTest):
+    def rows(self, *args, name="rows"):
+        path = self.folder / name
+        report = self.report("logits", "-m", MODEL, "-o", path, *args)
+        data = path.read_bytes()
+        self.assertEqual(report["sha256"], hashlib.sha256(data).hexdigest())
+        self.assertEqual(len(data), 4 * report["shape"][0] * report["shape"][1])
+        return data, report
+
+    def test_shape_and_largest(self):
+        data, report = self.rows("-p", TEXT[:60])
+        count, vocab = report["shape"]
+        self.assertEqual(vocab, 4096)
+        self.assertEqual(report["tokens"], self.report("tokenize", "-m", MODEL, "-p", TEXT[:60])["ids"])
+        for i in range(count):
+            row = struct.unpack_from(f"<{vocab}f", data, 4 * vocab * i)
+            self.assertEqual(report["largest"][i], row.index(max(row)))
+
+    def test_nothing_changes_a_bit(self):
+        ids = ",".join(map(str, self.report("tokenize", "-m", MODEL, "-p", TEXT[:200])["ids"]))
+        expected, _ = self.rows("--tokens", ids)
+        for args in (["--cuts", "1"], ["--cuts", "7,20"], ["--cuts", "3,4,5,6,30"], ["--threads", "1"],
+                     ["--beside", "1"], ["--beside", "3", "--cuts", "9"], ["--outputs", "1"], ["--rows", "5"],
+                     ["--ctx", "200"], ["--cpu-mask", "ref"]):
+            self.assertEqual(self.rows("--tokens", ids, *args)[0], expected, args)
+
+    def test_the_next_token_is_the_largest(self):
+        _, report = self.rows("-p", TEXT[:40])
+        first = self.report("run", "-m", MODEL, "-p", TEXT[:40], "-n", "1", "--temp", "0", "--ignore-eos")["tokens"]
+        self.assertEqual(report["largest"][-1:], first)
+
+    def test_refusals(self):
+        self.refuse(1, "logits", "-m", MODEL, "--tokens", "1,4096", says="4096")
+        self.refuse(2, "logits", "-m", MODEL, "--tokens", "1,-2", says="-2")
+        self.refuse(2, "logits", "-m", MODEL, "--tokens", "", says="no tokens")
+        self.refuse(2, "logits", "-m", MODEL, "--tokens", "1,2,3", "--cuts", "4", says="--cuts")
+        self.refuse(2, "logits", "-m", MODEL, "--tokens", "1,2,3", "--cuts", "0", says="--cuts")
+        self.refuse(2, "logits", "-m", MODEL, "--tokens", "1,2,3", "--cuts", "2,2", says="--cuts")
+        self.refuse(1, "logits", "-m", MODEL, "--tokens", "1,2,3", "--ctx", "2", says="3")
+        self.refuse(2, "logits", "-m", MODEL, "--tokens", "1,2", "--beside", "1", "--outputs", "1", says="--outputs")
+        self.refuse(1, "logits", "-m", MODEL, "--tokens", "1", "-o", self.folder / "no/such", says="No such file")
+        self.refuse(1, "logits", "-m", MODEL, "--tokens", "1", "-o", "/dev/full", says="No space left")
+
+
+class Eval(ProgramTest):
+    def test_perplexity_is_that_of_the_logits(self):
+        ctx, file = 64, self.folder / "text"
+        file.write_text(TEXT)
+        report = self.report("eval", "-m", MODEL, "-f", file, "--ctx", ctx)
+        ids = self.report("tokenize", "-m", MODEL, "--no-special", "-p", TEXT[:-1])["ids"]
+        chunks = len(ids) // ctx
+        self.assertEqual((report["tokens"], report["chunks"], report["ctx"]), (len(ids), chunks, ctx))
+        bos = self.report("tokenize", "-m", MODEL, "-p", "")["ids"]
+        total, scored = 0.0, 0
+        for i in range(chunks):
+            chunk = ids[i * ctx:(i + 1) * ctx]
+            chunk[:len(bos)] = bos
+            path = self.folder / "rows"
+            self.report("logits", "-m", MODEL, "-o", path, "--tokens", ",".join(map(str, chunk)))
+            data = path.read_bytes()
+            for position in range(ctx // 2, ctx - 1):
+                row = struct.unpack_from("<4096f", data, 4 * 4096 * position)
+                top = max(row)
+                total += math.log(math.fsum(math.exp(x - top) for x in row)) - (row[chunk[position + 1]] - top)
+                scored += 1
+        self.assertEqual(report["scored"], scored)
+        self.assertAlmostEqual(report["mean_nll"], total / scored, places=9)
+        self.assertAlmostEqual(report["perplexity"], math.exp(total / scored), places=5)
+        one = self.report("eval", "-m", MODEL, "-p", TEXT, "--ctx", ctx, "--chunks", "1")
+        self.assertEqual(one["chunks"], 1)
+        self.assertIn(f"perplexity {report['perplexity']:.4f}",
+                      self.succeed("eval", "-m", MODEL, "--ctx", ctx, stdin=TEXT.encode()).decode())
+
+    def test_refusals(self):
+        self.refuse(1, "eval", "-m", MODEL, "-p", "short", says="512")
+        self.refuse(2, "eval", "-m", MODEL, "-p", TEXT, "--ctx", "3", says="3 tokens")
+        self.refuse(1, "eval", "-m", MODEL, "-f", self.folder / "none", says="No such file")
+
+
+class Bench(ProgramTest):
+    def test_rows_and_picture(self):
+        picture = self.folder / "a.svg"
+        report = self.report("bench", "-m", MODEL, "--prompt", "4,8", "--gen", "2", "--depth", "0,5", "--reps", "2",
+                             "--svg", picture)
+        tests = [(r["test"], r["tokens"], r["depth"]) for r in report["rows"]]
+        self.assertEqual(tests, [("prefill", 4, 0), ("prefill", 8, 0), ("decode", 2, 0),
+                                 ("prefill", 4, 5), ("prefill", 8, 5), ("decode", 2, 5)])
+        for row in report["rows"]:
+            self.assertEqual(len(row["samples"]), 2)
+            self.assertTrue(0 < row["least"] <= row["tokens_per_s"] <= row["most"])
+        self.assertEqual(report["prefill_tokens_per_s"], report["rows"][0]["tokens_per_s"])
+        self.assertEqual(report["decode_tokens_per_s"], report["rows"][2]["tokens_per_s"])
+        drawn = xml.dom.minidom.parse(str(picture))
+        self.assertEqual(len([r for r in drawn.getElementsByTagName("rect") if r.getAttribute("class")]), 6)
+
+    def test_one_kind_alone(self):
+        report = self.report("bench", "-m", MODEL, "--prompt", "0", "--gen", "1", "--reps", "1")
+        self.assertNotIn("prefill_tokens_per_s", report)
+        table = self.succeed("bench", "-m", MODEL, "--prompt", "2", "--gen", "0", "--reps", "1").decode()
+        self.assertIn("prefill", table)
+        self.assertNotIn("decode ", table)
+
+    def test_refusals(self):
+        self.refuse(2, "bench", "-m", MODEL, "--prompt", "x", says="--prompt")
+        self.refuse(2, "bench", "-m", MODEL, "--gen", "-1", says="--gen")
+        self.refuse(2, "bench", "-m", MODEL, "--prompt", "5000", says="4096")
+        self.refuse(2, "bench", "-m", MODEL, "--prompt", "20", "--gen", "0", "--ctx", "8", says="20 tokens")
+        self.refuse_after_work("bench", "-m", MODEL, "--prompt", "1", "--gen", "0", "--reps", "1", "--svg",
+                               self.folder / "no/such.svg", says="No such file")
+
+    def refuse_after_work(self, *args, says):
+        from program import hearth
+        result = hearth(*args)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(says, result.stderr.decode())
+
+
+class Explain(ProgramTest):
+    def test_sections(self):
+        report = self.report("explain", "-m", MODEL, "--ctx", "100", "--memory", "1g")
+        self.assertEqual(list(report), ["model", "facts", "memory plan", "options in force", "program"])
+        text = self.succeed("explain", "-m", MODEL, "--ctx", "100", "--memory", "1g").decode()
+        for section in ("facts", "memory plan", "options in force", "program"):
+            for line in report[section]:
+                self.assertIn(line, text)
+        self.assertTrue(any("blk.0.attn_q" in line for line in report["program"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""Verbs, flags, help and exit statuses."""
+import os
+import unittest
+from pathlib import Path
+
+from program import MODEL, ProgramTest, environment, hearth, main
+
+VERBS = ["run", "explain", "inspect", "tokenize", "detokenize", "logits", "eval", "bench"]
+WITH_ENGINE = ["run", "explain", "logits", "eval", "bench"]
+
+
+class Help(ProgramTest):
+    def test_usage(self):
+        result = hearth()
+        self.assertEqual((result.returncode, result.stdout), (2, b""))
+        for args in (["--help"], ["-h"], ["help"]):
+            text = self.succeed(*args).decode()
+            for verb in VERBS:
+                self.assertIn(f"\n  {verb} ", text)
+
+    def test_version(self):
+        self.assertRegex(self.succeed("--version").decode(), r"^hearth \d+\.\d+\.\d+\n$")
+
+    def test_every_verb_has_help(self):
+        for verb in VERBS:
+            text = self.succeed(verb, "--help").decode()
+            self.assertIn(f"hearth {verb}", text)
+            self.assertIn("--model", text)
+            self.assertEqual(text, self.succeed("help", verb).decode())
+            self.assertLess(max(map(len, text.splitlines())), 121)
+
+    def test_help_lists_the_options_in_scope(self):
+        for verb in WITH_ENGINE:
+            self.assertIn("--cpu-mask auto|ref|avx2|avxvnni|avx512", self.succeed(verb, "--help").decode())
+        self.assertIn("--top-k N", self.succeed("run", "--help").decode())
+        for verb in ("eval", "tokenize"):
+            self.assertNotIn("--top-k", self.succeed(verb, "--help").decode())
+
+
+class Refusals(ProgramTest):
+    def test_verbs(self):
+        self.refuse(2, "rnu", says="did you mean 'run'?")
+        self.refuse(2, "frobnicate", says="unknown verb")
+        self.refuse(2, "", says="unknown verb")
+        for verb in ("chat", "serve", "template"):
+            self.refuse(2, verb, says="not there yet")
+        self.refuse(2, "embed", says="embeddings are not supported")
+
+    def test_unknown_flags(self):
+        for verb in VERBS:
+            self.refuse(2, verb, "-m", MODEL, "--frobnicate", says="--frobnicate")
+        self.refuse(2, "run", "--tmep", "1", says="did you mean --temp?")
+        self.refuse(2, "bench", "--promt", "1", says="did you mean --prompt?")
+        self.refuse(2, "run", "--thread=1", says="did you mean --threads?")
+
+    def test_options_without_effect(self):
+        self.refuse(2, "tokenize", "--temp", "1", says="no effect in 'tokenize'")
+        self.refuse(2, "eval", "--top-k=1", says="no effect in 'eval'")
+        self.refuse(2, "detokenize", "--threads", "1", says="no effect in 'detokenize'")
+
+    def test_what_hearth_cannot_do(self):
+        for flag in ("--lora", "--mmproj", "--image", "--grammar", "--draft", "--n-gpu-layers", "--embedding"):
+            message = self.refuse(2, "run", flag, "x")
+            self.assertRegex(message, f"{flag}: .*not (supported|there yet)")
+        for flag in ("--cold", "--reuse", "--ops", "--limits"):
+            self.refuse(2, "bench", flag, says=f"{flag}: not there yet")
+        self.refuse(2, "logits", "--marks", "1", says="--marks: not there yet")
+
+    def test_values(self):
+        self.refuse(2, "run", "-n", "-1", says="'-1' is not a whole number of at least 0")
+        self.refuse(2, "run", "-n", "1e9", says="'1e9'")
+        self.refuse(2, "run", "-n", "9223372036854775808", says="whole number")
+        self.refuse(2, "run", "-n", says="needs a value")
+        self.refuse(2, "run", "--temp", "hot", says="from 0 to 1000")
+        self.refuse(2, "run", "--temp", "nan", says="from 0 to 1000")
+        self.refuse(2, "run", "--top-p", "1.5", says="from 0 to 1")
+        self.refuse(2, "run", "--top-k=-1", says="top-k")
+        self.refuse(2, "run", "--kv", "f8", says="none of f16|f32")
+        self.refuse(2, "run", "--cpu-mask", "mmx", says="none of auto|ref")
+        self.refuse(2, "run", "--memory", "8x", says="bytes")
+        self.refuse(2, "run", "--greedy=1", says="takes no value")
+        self.refuse(2, "bench", "--reps", "0", says="from 1 to 1000")
+        self.refuse(2, "run", "stray", says="'stray'")
+
+    def test_combinations(self):
+        self.refuse(2, "run", "-m", MODEL, "-p", "a", "-f", "b", says="not from both")
+        self.refuse(2, "logits", "-m", MODEL, "-p", "a", "--tokens", "1", says="not as both")
+        self.refuse(2, "bench", "-m", MODEL, "--prompt", "0", "--gen", "0", says="nothing to measure")
+        self.refuse(2, "run", "-m", MODEL, "-p", "a", "--logit-bias", "x", says="--logit-bias")
+        self.refuse(2, "run", "-m", MODEL, "-p", "a", "--logit-bias", "1=nan", says="--logit-bias")
+
+
+class Models(ProgramTest):
+    GIVEN = [["run", "-p", "a"], ["explain"], ["inspect"], ["tokenize", "-p", "a"], ["detokenize", "1"],
+             ["logits", "--tokens", "1"], ["eval", "-p", "a"], ["bench", "--prompt", "1", "--gen", "1"]]
+
+    def test_paths_that_are_no_models(self):
+        empty, text = self.folder / "empty", self.folder / "text"
+        empty.write_bytes(b"")
+        text.write_text("This is no model. " * 100)
+        for args in self.GIVEN:
+            self.refuse(1, *args, "-m", self.folder, says="directory")
+            self.refuse(1, *args, "-m", self.folder / "none.gguf", says="none.gguf")
+            self.refuse(1, *args, "-m", empty, says="empty")
+            self.refuse(1, *args, "-m", text)
+            self.refuse(1, *args, "-m", "/dev/null")
+            self.refuse(1, *args, "-m", "")
+
+    def test_cut_files(self):
+        data = Path(MODEL).read_bytes()
+        for size in (4, 100, 20000, len(data) - 1):
+            cut = self.folder / f"cut{size}.gguf"
+            cut.write_bytes(data[:size])
+            self.refuse(1, "run", "-m", cut, "-p", "a")
+
+    def test_no_permission(self):
+        locked = self.folder / "locked.gguf"
+        locked.write_bytes(Path(MODEL).read_bytes())
+        locked.chmod(0)
+        self.folder.chmod(0o755)
+        more = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        try:
+            hearth("--version", **more)
+        except PermissionError:
+            self.skipTest("another user may not run the program here")
+        for args in self.GIVEN:
+            self.refuse(1, *args, "-m", locked, says="ermission denied", **more)
+
+    def test_the_default_model(self):
+        cache = self.folder / "cache"
+        message = self.refuse(1, "run", "-p", "a", env=environment(HEARTH_CACHE=str(cache)))
+        self.assertIn(f"{cache}/models/smollm2.gguf", message)
+        self.assertIn("scripts/demo.sh", message)
+        self.assertIn("-m FILE", message)
+        for name, folder in (("HEARTH_CACHE", cache), ("XDG_CACHE_HOME", self.folder / "xdg/hearth"),
+                             ("HOME", self.folder / "home/.cache/hearth")):
+            (folder / "models").mkdir(parents=True)
+            (folder / "models/smollm2.gguf").symlink_to(Path(MODEL).resolve())
+            value = {"HEARTH_CACHE": folder, "XDG_CACHE_HOME": folder.parent, "HOME": folder.parent.parent}[name]
+            env = environment(**{name: str(value)})
+            if name == "HOME":
+                env.pop("XDG_CACHE_HOME", None)
+            self.assertIn(b"4096", self.succeed("explain", env=env))
+
+    def test_no_memory(self):
+        self.refuse(1, "run", "-m", MODEL, "-p", "a", "--memory", "1m", says="option memory")
+
+
+class Settings(ProgramTest):
+    def in_force(self, *args, env=None):
+        lines = self.report("explain", "-m", MODEL, *args, env=env)["options in force"]
+        return dict((line.split() + [""])[:2] for line in lines)
+
+    def test_order(self):
+        config = self.folder / "config"
+        config.write_text("# settings\nctx = 100\nrows = 100\nkv = f32\n")
+        found = self.in_force("--config", config, "--ctx", "300", env=environment(HEARTH_ROWS="200", HEARTH_CTX="200"))
+        self.assertEqual((found["ctx"], found["rows"], found["kv"]), ("300", "200", "f32"))
+
+    def test_sigbus_is_on_unless_turned_off(self):
+        self.assertEqual(self.in_force()["sigbus"], "on")
+        self.assertEqual(self.in_force("--no-sigbus")["sigbus"], "off")
+        self.assertEqual(self.in_force("--sigbus=off")["sigbus"], "off")
+
+    def test_bad_settings(self):
+        self.refuse(2, "explain", "-m", MODEL, env=environment(HEARTH_TREADS="1"), says="did you mean 'threads'?")
+        self.refuse(2, "explain", "-m", MODEL, env=environment(HEARTH_KV="f8"), says="HEARTH_KV")
+        config = self.folder / "config"
+        config.write_text("kv = f32\nkvv = f32\n")
+        self.refuse(2, "explain", "-m", MODEL, "--config", config, says="line 2")
+        self.refuse(1, "explain", "-m", MODEL, "--config", self.folder / "none", says="none")
+
+    def test_context_beyond_the_models(self):
+        message = self.refuse(2, "explain", "-m", MODEL, "--ctx", "5000", says="5000")
+        self.assertIn("4096", message)
+
+
+if __name__ == "__main__":
+    main()
