@@ -5,7 +5,8 @@
 #include "gguf/gguf.h"
 #include "hearth/tokenizer.h"
 
-/* As hearth_tokenizer_open. The tokenizer keeps pointers into the mapping: g must outlive it, and is not closed by it. */
+/* As hearth_tokenizer_open. The tokenizer keeps pointers into the mapping: g must outlive it, and is not closed by it.
+ */
 hearth_status hth_tokenizer_from_gguf(const hth_gguf *g, const hearth_tokenizer_options *options,
                                       hearth_tokenizer **out, hearth_error *err);
 

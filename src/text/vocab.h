@@ -1,0 +1,107 @@
+/* The vocabulary of a GGUF file: token texts, types and roles, and the tables that encoding looks things up in. */
+#ifndef HTH_TEXT_VOCAB_H
+#define HTH_TEXT_VOCAB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "gguf/gguf.h"
+#include "hearth/tokenizer.h"
+#include "text/pretokenizer.h"
+#include "text/specials.h"
+
+typedef enum hth_vocab_kind {
+    HTH_VOCAB_GPT2,  /* merges by rank, over bytes written in the byte alphabet */
+    HTH_VOCAB_LLAMA, /* merges by score, over UTF-8 characters */
+    HTH_VOCAB_GEMMA4 /* merges by rank, over UTF-8 characters */
+} hth_vocab_kind;
+
+/* As tokenizer.ggml.token_type numbers them. */
+enum {
+    HTH_TOKEN_NORMAL = 1,
+    HTH_TOKEN_UNKNOWN = 2,
+    HTH_TOKEN_CONTROL = 3,
+    HTH_TOKEN_USER = 4, /* found in any text, and shown */
+    HTH_TOKEN_UNUSED = 5,
+    HTH_TOKEN_BYTE = 6
+};
+
+#define HTH_NO_TOKEN (-1)
+
+typedef struct hth_text_slot {
+    uint32_t tag; /* high half of the hash */
+    hearth_token id;
+} hth_text_slot;
+
+typedef struct hth_pair_slot {
+    hearth_token left, right; /* left is HTH_NO_TOKEN in a free slot */
+    uint32_t rank;
+    hearth_token merged;
+} hth_pair_slot;
+
+/* Read-only once loaded. A zeroed one is valid to free. */
+typedef struct hth_vocab {
+    hth_vocab_kind kind;
+    bool raw;      /* merges work on UTF-8 characters; spaces stand for U+2581 in all texts here */
+    uint32_t size; /* number of tokens */
+    uint8_t *types;
+    bool *ends; /* the token ends a generation */
+
+    /* What each token adds to the output: the bytes it stands for; for control tokens and the like their own text. */
+    char *bytes;
+    uint32_t *offsets; /* size + 1 */
+    uint32_t longest;  /* piece in bytes */
+
+    /* Tokens that merging may produce, by their bytes. */
+    uint64_t key; /* of both hashes */
+    hth_text_slot *texts;
+    size_t text_mask;
+    hearth_token byte_token[256];
+
+    hth_pair_slot *pairs; /* merges by rank; NULL under scores */
+    size_t pair_mask;
+    uint32_t *order; /* merges by score: a token's place, lower first; NULL under ranks */
+    bool cuts_words; /* no token has a space behind another character: nothing merges across the front of a space */
+
+    hth_specials specials;
+
+    hearth_token bos, eos, eot, eom, unknown;
+    bool add_bos, add_eos, add_space;
+} hth_vocab;
+
+/* Fill a zeroed vocabulary. Free it also after a failure. */
+hearth_status hth_vocab_load(hth_vocab *v, const hth_gguf *g, hth_vocab_kind kind, const hth_pre_row *pre,
+                             hearth_error *err);
+void hth_vocab_free(hth_vocab *v);
+
+/* Read the ids of special tokens, find the tokens that end a generation, and correct the types of tokens that are
+ * known by their text. Needs size, types and ends (zeroed); called by hth_vocab_load. */
+hearth_status hth_vocab_find_roles(hth_vocab *v, const hth_gguf *g, const hth_gguf_kv *tokens, const hth_pre_row *pre,
+                                   hearth_error *err);
+
+static inline uint64_t hth_vocab_mix(uint64_t a, uint64_t b) {
+    unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* Slots are probed upwards from the low bits of a hash. */
+uint64_t hth_vocab_hash(uint64_t key, const char *text, size_t size);
+
+static inline size_t hth_vocab_pair_hash(uint64_t key, hearth_token left, hearth_token right) {
+    return (size_t)hth_vocab_mix(key ^ ((uint64_t)(uint32_t)left << 32 | (uint32_t)right), 0x9E3779B97F4A7C15u);
+}
+
+/* The token with this text, of those that merging may produce. */
+hearth_token hth_vocab_find(const hth_vocab *v, const char *text, size_t size);
+
+static inline const hth_pair_slot *hth_vocab_pair(const hth_vocab *v, hearth_token left, hearth_token right) {
+    for (size_t i = hth_vocab_pair_hash(v->key, left, right);; i++) {
+        const hth_pair_slot *slot = &v->pairs[i & v->pair_mask];
+        if (slot->left == left && slot->right == right) return slot;
+        if (slot->left == HTH_NO_TOKEN) return NULL;
+    }
+}
+
+#endif
