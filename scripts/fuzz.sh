@@ -5,7 +5,7 @@
 # usage: fuzz.sh [[--seconds] N] [--keep] [NAME...]
 #
 #   N       seconds for each target (default 10)
-#   --keep  add what was found to cover new code to tests/fuzz/corpus, and drop saved inputs that it makes redundant
+#   --keep  add what was found to cover new code to tests/fuzz/corpus
 #   NAME    gguf, tokenizer, ...: only these targets
 #
 # Exit status: 0 nothing was found, 1 something was, 77 no clang with libFuzzer here.
@@ -66,10 +66,10 @@ for name in "${names[@]}"; do
     fi
     grep -E 'number_of_executed_units' "$folder/$name.log" >&2 || true
     if [ "$keep" = yes ]; then
-        mkdir -p "$probe/$name"
-        "${fixed_addresses[@]}" "$program" -merge=1 -verbosity=0 "$probe/$name" "$saved" "$grown" >/dev/null 2>&1
-        rm -f "$saved"/*.bin
-        for input in "$probe/$name"/*; do cp "$input" "$saved/$(basename "$input").bin"; done
+        "${fixed_addresses[@]}" "$program" -merge=1 -verbosity=0 "$saved" "$grown" >/dev/null 2>&1
+        for input in "$saved"/*; do
+            case "$input" in *.bin) ;; *) mv "$input" "$input.bin" ;; esac
+        done
     fi
 done
 exit $status
