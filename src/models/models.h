@@ -1,9 +1,8 @@
 /* The registry of recipes.
  *
  * A recipe turns a GGUF file of one architecture into a program: it reads the hyper-parameters (checked: everything
- * that becomes a dimension has a cap and a named error), binds weights by name, shape and dtype, and emits ops. To add
- * an architecture: a file src/models/NAME.c with one recipe function, its line in registry.c, a tiny model in the
- * golden tests.
+ * that becomes a dimension has a cap and a named error), binds weights by name, shape and dtype, and emits ops.
+ * docs/adding.md says how to add one.
  */
 #ifndef HTH_MODELS_MODELS_H
 #define HTH_MODELS_MODELS_H
@@ -16,8 +15,8 @@ typedef struct hth_recipe {
     hearth_status (*emit)(const hth_gguf *g, hth_program **out, hearth_error *err);
 } hth_recipe;
 
-/* The recipe of the file's architecture. HEARTH_UNSUPPORTED names an unknown one and lists those that are known;
- * HEARTH_BAD_FILE when the key is missing or the file is an adapter, a projector or the like. */
+/* The recipe of the file's architecture. HEARTH_UNSUPPORTED names an unknown one and lists those that are known,
+ * and refuses an adapter, a projector or the like; HEARTH_BAD_FILE when the key is missing. */
 hearth_status hth_recipe_find(const hth_gguf *g, const hth_recipe **out, hearth_error *err);
 
 /* Architectures known, separated by spaces; static storage. */

@@ -1,7 +1,7 @@
 /* The op vocabulary: opcodes, typed immediates, and what each op means.
  *
- * Shapes are fastest dimension first; [n, ROWS] is ROWS rows of n contiguous floats. A new op needs: a line here, its
- * check in check.c, its line in print.c, a reference kernel, and its step in each backend.
+ * Shapes are fastest dimension first; [n, ROWS] is ROWS rows of n contiguous floats. docs/adding.md says what a
+ * new op needs besides a line here.
  */
 #ifndef HTH_PROGRAM_OPS_H
 #define HTH_PROGRAM_OPS_H

@@ -1,5 +1,6 @@
 #include "program/plan.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,15 +42,14 @@ static bool is_epilogue(const hth_program *p, int32_t add) {
     return p->ops[add].in[0] == before || p->ops[add].in[1] == before;
 }
 
-/* Stretch the life of every operand of the step [first, end) over the whole step. */
+/* Make every operand of the step [first, end) live to the step's end, so that nothing which begins in it finds its
+ * place free. */
 static void stretch_lives(const hth_program *p, int32_t first, int32_t end, life *lives) {
     for (int32_t i = first; i < end; i++) {
         const hth_op *op = &p->ops[i];
         for (int j = 0; j < HTH_OP_INPUTS; j++)
             if (op->in[j] != HTH_NONE && lives[op->in[j]].end < end - 1) lives[op->in[j]].end = end - 1;
-        if (op->out == HTH_NONE) continue;
-        lives[op->out].begin = first;
-        if (lives[op->out].end < end - 1) lives[op->out].end = end - 1;
+        if (op->out != HTH_NONE && lives[op->out].end < end - 1) lives[op->out].end = end - 1;
     }
 }
 
@@ -80,11 +80,13 @@ static hth_tensor_id displaced_input(const hth_program *p, int32_t index, const 
     unsigned in_place = hth_op_rule_of(op->opcode)->in_place;
     for (int i = 0; i < HTH_OP_INPUTS; i++) {
         hth_tensor_id in = op->in[i];
-        if (!(in_place >> i & 1) || in == HTH_NONE || p->tensors[in].class != HTH_ACTIVATION) continue;
+        if (in == HTH_NONE || p->tensors[in].class != HTH_ACTIVATION) continue;
         bool dies = p->tensors[in].last_use == index && lives[in].kept_from != index;
         for (int j = 0; j < HTH_OP_INPUTS; j++)
             if (op->in[j] == in && !(in_place >> j & 1)) dies = false;
-        if (dies && same_shape(&p->tensors[in], &p->tensors[op->out])) return in;
+        if (!dies) continue;
+        assert(same_shape(&p->tensors[in], &p->tensors[op->out]));
+        return in;
     }
     return HTH_NONE;
 }

@@ -157,7 +157,7 @@ static bool write_text(const char *path, const char *text) {
 
 static bool check_case(const char *folder, size_t i, bool write) {
     char path[4096];
-    snprintf(path, sizeof path, "%s/%s.txt", folder, cases[i].file);
+    snprintf(path, sizeof path, "%s/%s.program", folder, cases[i].file);
     tiny_model m;
     tiny_make(&m, cases[i].architecture);
     if (cases[i].change) cases[i].change(&m);

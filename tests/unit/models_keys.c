@@ -359,10 +359,10 @@ static void files_of_another_kind(void **state) {
         expect(&m, HEARTH_UNSUPPORTED, "key \"general.type\" is \"");
     }
     tiny_make(&m, "llama");
-    strcpy(m.architecture, "lama");
+    snprintf(m.architecture, sizeof m.architecture, "lama");
     expect(&m, HEARTH_UNSUPPORTED,
            "architecture \"lama\" is not supported; supported are llama qwen2 qwen3 gemma2 gemma3 gpt2");
-    strcpy(m.architecture, "llama\n\x1b[2J");
+    snprintf(m.architecture, sizeof m.architecture, "%s", "llama\n\x1b[2J");
     expect(&m, HEARTH_UNSUPPORTED, "architecture \"llama??[2J\" is not supported");
     m.architecture[0] = 0;
     expect(&m, HEARTH_BAD_FILE, "key \"general.architecture\" is missing");

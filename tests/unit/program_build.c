@@ -375,7 +375,7 @@ static void no_output(hth_program *p) {
     p->ops[op_at(p, "cap")].out = HTH_NONE;
 }
 static void a_site_again(hth_program *p) {
-    strcpy(p->ops[3].site, p->ops[9].site);
+    memcpy(p->ops[3].site, p->ops[9].site, sizeof p->ops[3].site);
 }
 static void no_logits(hth_program *p) {
     p->logits = HTH_NONE;
