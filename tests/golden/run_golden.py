@@ -135,7 +135,7 @@ def main():
     args = parser.parse_args()
     folder = args.data / "golden" / ("real" if args.real else "")
     models = cached_models() if args.real else args.data / "models"
-    paths = sorted(p for p in folder.glob(f"*{args.only}*.json") if not p.stem.endswith(".hashes"))
+    paths = sorted(p for p in folder.glob("*.json") if args.only in p.stem and not p.stem.endswith(".hashes"))
     passed = failed = skipped = 0
     for path in paths:
         golden = Golden(path)
