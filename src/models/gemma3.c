@@ -54,7 +54,7 @@ static hth_tensor_id forward(hth_reading *r) {
     const hth_decoder *d = &m.d;
     int64_t n_rot = hth_rope_dims(r, d);
     /* Scaling is for the full layers: a window's distances are those of training, however long the context. */
-    m.full_angles = hth_rope_angles(r, d, "rope_angles", n_rot, hth_rope_base(r, "rope.freq_base", 1000000));
+    m.full_angles = hth_rope_angles(r, d, "rope_angles", n_rot, hth_rope_base(r, "rope.freq_base", 0));
     double sliding_base = hth_rope_base(r, "rope.freq_base_swa", 10000);
     m.sliding_angles = HTH_NONE;
     for (int i = 0; i < d->layers && m.sliding_angles == HTH_NONE; i++)

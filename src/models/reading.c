@@ -65,16 +65,14 @@ static bool is_description(hth_string suffix) {
     return starts_with(suffix, "vision.") || starts_with(suffix, "mm."); /* of an image encoder in the same file */
 }
 
-/* Keys whose "off" is another value than zero. */
+/* Whether this value of a key that nobody asked for means off. Zero does, but for switches that are on by default, and
+ * one does where the value is a factor. */
 static bool is_off(hth_string suffix, double value) {
-    static const char *const ones[] = {"attention.causal",
-                                       "rope.scaling.attn_factor",
-                                       "rope.scaling.yarn_ext_factor",
-                                       "rope.scaling.yarn_attn_factor",
-                                       "rope.scaling.factor",
-                                       "rope.scale_linear"};
-    for (size_t i = 0; i < sizeof ones / sizeof *ones; i++)
-        if (hth_string_equals(suffix, ones[i])) return value == 1;
+    static const char *const factors[] = {"rope.scaling.factor", "rope.scale_linear", "rope.scaling.attn_factor",
+                                          "rope.scaling.yarn_ext_factor", "rope.scaling.yarn_attn_factor"};
+    if (hth_string_equals(suffix, "attention.causal")) return value == 1;
+    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
+        if (value == 1 && hth_string_equals(suffix, factors[i])) return true;
     return value == 0;
 }
 

@@ -27,7 +27,7 @@ int64_t hth_rope_dims(hth_reading *r, const hth_decoder *d) {
 }
 
 double hth_rope_base(hth_reading *r, const char *suffix, double absent) {
-    return hth_param_float_or(r, suffix, 1.0, 1e15, absent);
+    return absent > 0 ? hth_param_float_or(r, suffix, 1, 1e15, absent) : hth_param_float(r, suffix, 1, 1e15);
 }
 
 /* ---- Scaling ----------------------------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 /* Elements of each head that turn: rope.dimension_count, absent: all dk. Even, at most dk. */
 int64_t hth_rope_dims(hth_reading *r, const hth_decoder *d);
 
-/* A base, from ARCHITECTURE.suffix. */
+/* A base, from ARCHITECTURE.suffix; absent 0: the key must be there. */
 double hth_rope_base(hth_reading *r, const char *suffix, double absent);
 
 /* Emit the angles of a pass, with the file's rope factors and scaling; other kinds than linear and yarn are refused. */

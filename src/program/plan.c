@@ -20,18 +20,25 @@ static bool is_computed(const hth_tensor *t) {
     return t->class == HTH_ACTIVATION || t->class == HTH_OUTPUT;
 }
 
-static bool is_row_wise(const hth_op *op) {
-    return op->opcode != HTH_OP_LINEAR && op->opcode != HTH_OP_ATTENTION;
+static hth_step step_of(const hth_op *op) {
+    return hth_op_rule_of(op->opcode)->step;
+}
+
+/* Whether an op belongs to the step that began with op `first`. */
+static bool joins(const hth_op *op, const hth_op *first) {
+    switch (step_of(first)) {
+    case HTH_STEP_ALONE: return false;
+    case HTH_STEP_ROWS:
+    case HTH_STEP_SELECT: return step_of(op) == HTH_STEP_ROWS;
+    case HTH_STEP_LINEAR: return step_of(op) == HTH_STEP_LINEAR && op->in[0] == first->in[0];
+    }
+    return false;
 }
 
 /* First op after the step that begins with op `first`. */
 static int32_t step_end(const hth_program *p, int32_t first) {
-    const hth_op *op = &p->ops[first];
     int32_t end = first + 1;
-    if (op->opcode == HTH_OP_LINEAR)
-        while (end < p->n_ops && p->ops[end].opcode == HTH_OP_LINEAR && p->ops[end].in[0] == op->in[0]) end++;
-    else if (is_row_wise(op))
-        while (end < p->n_ops && is_row_wise(&p->ops[end]) && p->ops[end].opcode != HTH_OP_SELECT) end++;
+    while (end < p->n_ops && joins(&p->ops[end], &p->ops[first])) end++;
     return end;
 }
 
@@ -61,7 +68,7 @@ static void find_lives(const hth_program *p, life *lives) {
     for (int32_t i = 0, end; i < p->n_ops; i = end) {
         end = step_end(p, i);
         stretch_lives(p, i, end, lives);
-        if (p->ops[i].opcode != HTH_OP_LINEAR || !is_epilogue(p, end)) continue;
+        if (step_of(&p->ops[i]) != HTH_STEP_LINEAR || !is_epilogue(p, end)) continue;
         life *input = &lives[p->ops[i].in[0]];
         if (input->end < end) input->end = end;
         input->kept_from = end;
@@ -264,7 +271,7 @@ static bool step_is_valid(const hth_program *p, const hth_plan *plan, int32_t fi
             for (int k = 0; k < HTH_OP_INPUTS; k++)
                 if (!is_apart(p, plan, op, p->ops[j].in[k])) return false;
         }
-        bool product = op->opcode == HTH_OP_LINEAR;
+        bool product = step_of(op) == HTH_STEP_LINEAR;
         if (product && overlap(p, plan, op->out, op->in[0])) return false;
         for (int32_t j = first; product && j < i; j++)
             if (overlap(p, plan, op->out, p->ops[j].out)) return false;

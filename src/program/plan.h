@@ -7,10 +7,8 @@
  * A backend may run some neighbours as one step, whose threads are not at the same op. The plan keeps the operands of a
  * step apart as if it were one op, except that an output may take an input's very place, row for row:
  *  - consecutive LINEARs of the same input (q, k, v; gate, up);
- *  - a LINEAR, or such a group, and the ADD right after it that reads the last product: there the ADD's output never
- * lies on the LINEAR's input;
- *  - consecutive ops that work on each row by itself, which are all but LINEAR and ATTENTION; a SELECT, which reads
- * other rows, begins a new step.
+ *  - such LINEARs and the ADD right after them that reads the last product: its output never lies on their input;
+ *  - consecutive ops that work on each row by itself (rules.h says which); a SELECT, which reads other rows, begins one.
  */
 #ifndef HTH_PROGRAM_PLAN_H
 #define HTH_PROGRAM_PLAN_H

@@ -190,23 +190,25 @@ static hearth_status infer_select(const hth_program *program, const hth_op *op, 
 #define OPTIONAL HTH_OPERAND_OPTIONAL_VECTOR
 #define MATRIX   HTH_OPERAND_MATRIX
 
+/* Whose place the output may take. */
+enum { NO_PLACE = 0, FIRST = 1, EITHER = 3 };
+
 static const hth_op_rule rules[HTH_OPCODES] = {
-    /*                    inputs                           weights            state  in place  inference */
-    [HTH_OP_EMBED] = {{HTH_OPERAND_IDS}, {MATRIX}, NONE, 0, infer_embed},
-    [HTH_OP_ROPE_ANGLES] = {{HTH_OPERAND_POSITIONS}, {VECTOR}, NONE, 0, infer_rope_angles},
-    [HTH_OP_RMS_NORM] = {{ROWS}, {VECTOR}, NONE, 1, infer_norm},
-    [HTH_OP_LAYER_NORM] = {{ROWS}, {VECTOR, OPTIONAL}, NONE, 1, infer_norm},
-    [HTH_OP_HEAD_NORM] = {{ROWS}, {VECTOR}, NONE, 1, infer_head_norm},
-    [HTH_OP_LINEAR] = {{ROWS}, {MATRIX, OPTIONAL}, NONE, 0, infer_linear},
-    [HTH_OP_ROPE] = {{ROWS, ROWS}, {NONE}, NONE, 1, infer_rope},
-    [HTH_OP_KV_APPEND] = {{ROWS, ROWS}, {NONE}, HTH_OPERAND_KV_WRITE, 0, infer_kv_append},
-    [HTH_OP_ATTENTION] = {{ROWS}, {NONE}, HTH_OPERAND_KV_READ, 0, infer_attention},
-    [HTH_OP_GLU] = {{ROWS, ROWS}, {NONE}, NONE, 3, infer_elementwise},
-    [HTH_OP_ACT] = {{ROWS}, {NONE}, NONE, 1, infer_elementwise},
-    [HTH_OP_ADD] = {{ROWS, ROWS}, {NONE}, NONE, 3, infer_elementwise},
-    [HTH_OP_SCALE] = {{ROWS}, {NONE}, NONE, 1, infer_elementwise},
-    [HTH_OP_SOFTCAP] = {{ROWS}, {NONE}, NONE, 1, infer_elementwise},
-    [HTH_OP_SELECT] = {{ROWS, HTH_OPERAND_OUT_ROWS}, {NONE}, NONE, 0, infer_select},
+    [HTH_OP_EMBED] = {{HTH_OPERAND_IDS}, {MATRIX}, NONE, HTH_STEP_ROWS, NO_PLACE, infer_embed},
+    [HTH_OP_ROPE_ANGLES] = {{HTH_OPERAND_POSITIONS}, {VECTOR}, NONE, HTH_STEP_ROWS, NO_PLACE, infer_rope_angles},
+    [HTH_OP_RMS_NORM] = {{ROWS}, {VECTOR}, NONE, HTH_STEP_ROWS, FIRST, infer_norm},
+    [HTH_OP_LAYER_NORM] = {{ROWS}, {VECTOR, OPTIONAL}, NONE, HTH_STEP_ROWS, FIRST, infer_norm},
+    [HTH_OP_HEAD_NORM] = {{ROWS}, {VECTOR}, NONE, HTH_STEP_ROWS, FIRST, infer_head_norm},
+    [HTH_OP_LINEAR] = {{ROWS}, {MATRIX, OPTIONAL}, NONE, HTH_STEP_LINEAR, NO_PLACE, infer_linear},
+    [HTH_OP_ROPE] = {{ROWS, ROWS}, {NONE}, NONE, HTH_STEP_ROWS, FIRST, infer_rope},
+    [HTH_OP_KV_APPEND] = {{ROWS, ROWS}, {NONE}, HTH_OPERAND_KV_WRITE, HTH_STEP_ROWS, NO_PLACE, infer_kv_append},
+    [HTH_OP_ATTENTION] = {{ROWS}, {NONE}, HTH_OPERAND_KV_READ, HTH_STEP_ALONE, NO_PLACE, infer_attention},
+    [HTH_OP_GLU] = {{ROWS, ROWS}, {NONE}, NONE, HTH_STEP_ROWS, EITHER, infer_elementwise},
+    [HTH_OP_ACT] = {{ROWS}, {NONE}, NONE, HTH_STEP_ROWS, FIRST, infer_elementwise},
+    [HTH_OP_ADD] = {{ROWS, ROWS}, {NONE}, NONE, HTH_STEP_ROWS, EITHER, infer_elementwise},
+    [HTH_OP_SCALE] = {{ROWS}, {NONE}, NONE, HTH_STEP_ROWS, FIRST, infer_elementwise},
+    [HTH_OP_SOFTCAP] = {{ROWS}, {NONE}, NONE, HTH_STEP_ROWS, FIRST, infer_elementwise},
+    [HTH_OP_SELECT] = {{ROWS, HTH_OPERAND_OUT_ROWS}, {NONE}, NONE, HTH_STEP_SELECT, NO_PLACE, infer_select},
 };
 
 const hth_op_rule *hth_op_rule_of(hth_opcode opcode) {

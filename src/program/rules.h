@@ -22,6 +22,14 @@ typedef enum hth_operand {
     HTH_OPERAND_KV_READ          /* a KV tensor that an earlier op appended to */
 } hth_operand;
 
+/* How an op goes with its neighbours in a step, for the plan (plan.h). */
+typedef enum hth_step {
+    HTH_STEP_ALONE,  /* it is a step of its own */
+    HTH_STEP_ROWS,   /* works on each row by itself, so it joins those before it */
+    HTH_STEP_SELECT, /* the same, but reads rows that others make, so it begins a step */
+    HTH_STEP_LINEAR  /* joins its like on the same input */
+} hth_step;
+
 /* Shape of an op's output: [n, rows]. n is 0 for an op that has none. */
 typedef struct hth_out_shape {
     int64_t n;
@@ -36,6 +44,7 @@ typedef struct hth_op_rule {
     hth_operand in[HTH_OP_INPUTS];
     hth_operand weight[HTH_OP_WEIGHTS];
     hth_operand state;
+    hth_step step;
     unsigned in_place; /* bit i: the output may take the place of in[i] when that dies here */
     hth_infer_fn *infer;
 } hth_op_rule;

@@ -171,6 +171,7 @@ static void add_gated(tiny_model *m, uint32_t layers) {
         tiny_set_u32(m, "attention.value_length", HEAD);
         tiny_set_u32(m, "attention.sliding_window", 32);
     }
+    if (is(m, "gemma3")) tiny_set_f32(m, "rope.freq_base", 1e6f);
     for (uint32_t i = 0; i < layers; i++) {
         add_attention(m, (int)i);
         add_ffn(m, (int)i);

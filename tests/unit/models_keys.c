@@ -231,6 +231,8 @@ static void rope_keys(void **state) {
         tiny_set_f32(&m, "rope.freq_base", (float)NAN);
         expect(&m, HEARTH_BAD_FILE, "rope.freq_base\" is");
         tiny_remove_key(&m, "rope.freq_base");
+        if (strcmp(turning[a], "gemma3") == 0) expect(&m, HEARTH_BAD_FILE, "rope.freq_base\" is missing");
+        tiny_set_f32(&m, "rope.freq_base", 10000);
         tiny_set_f32(&m, "rope.scaling.factor", -1);
         expect(&m, HEARTH_BAD_FILE, "rope.scaling.factor\" is -1");
         tiny_set_f32(&m, "rope.scaling.factor", 4);
