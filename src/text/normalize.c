@@ -65,7 +65,7 @@ static bool is_newer(uint32_t c) {
 }
 
 static int combining_class(int32_t c) {
-    return utf8proc_get_property(c)->combining_class;
+    return is_newer((uint32_t)c) ? 0 : utf8proc_get_property(c)->combining_class;
 }
 
 /* Whether a character belongs to the segment before it. */
