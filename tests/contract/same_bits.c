@@ -1,7 +1,15 @@
-/* The contract "same bits" through the public API: the logits of a row do not depend on what else is in the call, on how
- * the tokens were cut into calls and passes, or on where the session has been before. All comparisons are of bytes.
+/* The contract "same bits" as a random walk: several sessions of one engine are appended to together, cut back, synced,
+ * freed and taken again, and refused calls come in between. Each row of logits that comes out must have, byte for byte,
+ * the bits of its history computed alone, in one pass, by one thread. A model beside the walk knows what each session
+ * holds, how many rows were computed and how many blocks are in use.
  *
- * The command line's half (threads, instruction sets, cuts, KV types) is same_bits.py.
+ * The steps are the same on every machine; the seed is printed with the step that fails.
+ *
+ * Shown red by: a pass that reads the first item's block table for all sessions; a truncate that keeps one block too
+ * many; a sync that keeps one token more than is shared; token ids checked only when their item's turn comes; positions
+ * of a call's second pass that start again at those of the first.
+ *
+ * usage: same_bits MODEL [SEED]
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,297 +23,254 @@
 
 #include "hearth/hearth.h"
 
-#define MODEL HEARTH_TEST_DATA "/models/llama-bf16.gguf"
+enum { SESSIONS = 4, CONTEXT = 200, BLOCK = 64, STEPS = 60, OUTPUTS = 48, LONGEST_APPEND = 90 };
 
-/* Longer than three KV blocks, so that block borders lie before, in and after every cut below. */
-#define LENGTH 200
+/* What a session must hold. */
+typedef struct expected_session {
+    hearth_session *session;
+    int64_t position;
+    hearth_token tokens[CONTEXT];
+} expected_session;
 
-static void ok(hearth_status status, const hearth_error *err) {
-    if (status != HEARTH_OK) fail_msg("%s: %s", hearth_status_name(status), err->text);
+typedef struct walk {
+    uint64_t random, seed;
+    int step;
+    hearth_engine *engine; /* several sessions, several threads, passes of few rows */
+    hearth_engine *alone;  /* one session, one thread, one pass */
+    hearth_session *alone_session;
+    int32_t vocab;
+    uint64_t rows; /* computed by `engine` so far */
+    int compared;
+    expected_session sessions[SESSIONS];
+} walk;
+
+static const char *model_argument;
+static uint64_t seed_argument = 1;
+
+#define WALK_FAIL(w, ...)                                                                                              \
+    do {                                                                                                               \
+        print_error("seed %llu, step %d: ", (unsigned long long)(w)->seed, (w)->step);                                 \
+        fail_msg(__VA_ARGS__);                                                                                         \
+    } while (0)
+
+/* A number below n. */
+static int64_t pick(walk *w, int64_t n) {
+    w->random = w->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (int64_t)((w->random >> 33) % (uint64_t)n);
 }
 
-typedef struct fixture {
-    hearth_engine *engine;
-    hearth_model_info info;
-} fixture;
+static hearth_token pick_token(walk *w) {
+    return (hearth_token)pick(w, w->vocab);
+}
 
-/* An engine with the options "name value name value …". */
-static fixture open_with(const char *const *settings) {
-    fixture f = {0};
+static hearth_engine *open_with(const char *const *settings) {
     hearth_error err;
     hearth_options *options = NULL;
-    ok(hearth_options_create(&options, &err), &err);
-    ok(hearth_options_set(options, "ctx", "256", &err), &err);
-    ok(hearth_options_set(options, "outputs", "256", &err), &err);
-    for (; settings && settings[0]; settings += 2) ok(hearth_options_set(options, settings[0], settings[1], &err), &err);
-    ok(hearth_engine_open(MODEL, options, &f.engine, &err), &err);
+    hearth_engine *engine = NULL;
+    hearth_status status = hearth_options_create(&options, &err);
+    for (; status == HEARTH_OK && *settings; settings += 2)
+        status = hearth_options_set(options, settings[0], settings[1], &err);
+    if (status == HEARTH_OK) status = hearth_engine_open(model_argument, options, &engine, &err);
     hearth_options_free(&options);
-    hearth_engine_info(f.engine, &f.info);
-    return f;
+    if (status != HEARTH_OK) fail_msg("%s", err.text);
+    return engine;
 }
 
-static hearth_session *session_of(const fixture *f) {
-    hearth_session *session = NULL;
+/* ---- What must be ---- */
+
+/* The row of logits after `count` tokens is the one that these tokens give alone. */
+static void expect_row(walk *w, const hearth_token *tokens, int64_t count, const float *logits) {
     hearth_error err;
-    ok(hearth_session_create(f->engine, &session, &err), &err);
-    return session;
+    hearth_item item = {.session = w->alone_session, .tokens = tokens, .count = count, .outputs = HEARTH_OUTPUT_LAST};
+    hearth_session_truncate(w->alone_session, 0, NULL);
+    if (hearth_engine_run(w->alone, &item, 1, &err) != HEARTH_OK) WALK_FAIL(w, "alone: %s", err.text);
+    if (memcmp(item.logits, logits, (size_t)w->vocab * sizeof *logits) != 0)
+        WALK_FAIL(w, "other bits than alone after %lld tokens", (long long)count);
+    w->compared++;
 }
 
-/* The n-th test sequence: arbitrary ids, the same on every machine. */
-static void make_tokens(const fixture *f, uint32_t n, hearth_token *tokens, int64_t count) {
-    uint32_t state = n * 2654435761u + 1;
-    for (int64_t i = 0; i < count; i++) {
-        state = state * 1664525u + 1013904223u;
-        tokens[i] = (hearth_token)((state >> 8) % (uint32_t)f->info.vocab);
-    }
-}
-
-/* Append tokens to a session; the logits of every one go to `out`. */
-static void run_all(const fixture *f, hearth_session *session, const hearth_token *tokens, int64_t count, float *out) {
-    hearth_error err;
-    hearth_item item = {.session = session, .tokens = tokens, .count = count, .outputs = HEARTH_OUTPUT_ALL};
-    ok(hearth_engine_run(f->engine, &item, 1, &err), &err);
-    assert_non_null(item.logits);
-    memcpy(out, item.logits, (size_t)count * (size_t)f->info.vocab * sizeof *out);
-}
-
-static float *rows_of(const fixture *f, int64_t rows) {
-    float *out = calloc((size_t)rows * (size_t)f->info.vocab, sizeof *out);
-    assert_non_null(out);
-    return out;
-}
-
-static void same_rows(const fixture *f, const float *a, const float *b, int64_t rows, const char *what, int64_t at) {
-    size_t bytes = (size_t)f->info.vocab * sizeof *a;
-    for (int64_t r = 0; r < rows; r++)
-        if (memcmp(a + r * f->info.vocab, b + r * f->info.vocab, bytes) != 0)
-            fail_msg("%s: other bits at position %lld", what, (long long)(at + r));
-}
-
-/* What sequence n gives alone, in one call of one pass. */
-static float *alone(const char *const *settings, uint32_t n, hearth_token *tokens) {
-    fixture f = open_with(settings);
-    make_tokens(&f, n, tokens, LENGTH);
-    hearth_session *session = session_of(&f);
-    float *out = rows_of(&f, LENGTH);
-    run_all(&f, session, tokens, LENGTH, out);
-    hearth_session_free(&session);
-    hearth_engine_close(&f.engine);
-    return out;
-}
-
-/* Shown red by letting a pass of several sessions read the first session's block table for all of them, and by
- * quantizing activations with one scale over all rows. */
-static void test_beside_others(void **state) {
-    (void)state;
-    enum { SESSIONS = 3 };
-    /* How many tokens each session gets in each call: prefills and decodes in every mixture. */
-    static const int64_t calls[][SESSIONS] = {{5, 70, 0},  {1, 1, 130}, {1, 1, 1},  {1, 0, 1},
-                                              {60, 1, 1},  {1, 64, 2},  {0, 1, 33}, {65, 1, 1}};
-    fixture f = open_with((const char *const[]){"sessions", "3", NULL});
-    hearth_session *sessions[SESSIONS];
-    hearth_token tokens[SESSIONS][LENGTH];
-    float *expected[SESSIONS];
-    int64_t position[SESSIONS] = {0};
-    for (uint32_t s = 0; s < SESSIONS; s++) {
-        expected[s] = alone(NULL, s, tokens[s]);
-        sessions[s] = session_of(&f);
-    }
-    for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
-        hearth_item items[SESSIONS];
-        int which[SESSIONS];
-        size_t count = 0;
-        hearth_error err;
-        for (int s = 0; s < SESSIONS; s++) {
-            if (!calls[c][s]) continue;
-            assert_true(position[s] + calls[c][s] <= LENGTH);
-            which[count] = s;
-            items[count++] = (hearth_item){.session = sessions[s],
-                                           .tokens = tokens[s] + position[s],
-                                           .count = calls[c][s],
-                                           .outputs = HEARTH_OUTPUT_ALL};
-        }
-        ok(hearth_engine_run(f.engine, items, count, &err), &err);
-        for (size_t i = 0; i < count; i++) {
-            int s = which[i];
-            const float *there = expected[s] + position[s] * f.info.vocab;
-            same_rows(&f, items[i].logits, there, items[i].count, "beside others", position[s]);
-            position[s] += items[i].count;
-        }
-    }
+static void expect_state(walk *w) {
+    hearth_counters counters;
+    uint64_t blocks = 0;
     for (int s = 0; s < SESSIONS; s++) {
-        assert_int_equal(hearth_session_position(sessions[s]), position[s]);
-        hearth_session_free(&sessions[s]);
-        free(expected[s]);
+        const expected_session *e = &w->sessions[s];
+        blocks += (uint64_t)((e->position + BLOCK - 1) / BLOCK);
+        if (hearth_session_position(e->session) != e->position)
+            WALK_FAIL(w, "session %d is at %lld, not %lld", s, (long long)hearth_session_position(e->session),
+                      (long long)e->position);
+        if (memcmp(hearth_session_tokens(e->session), e->tokens, (size_t)e->position * sizeof *e->tokens) != 0)
+            WALK_FAIL(w, "session %d holds other tokens", s);
     }
-    hearth_engine_close(&f.engine);
+    hearth_engine_counters(w->engine, &counters);
+    if (counters.blocks_used != blocks)
+        WALK_FAIL(w, "%llu blocks in use, not %llu", (unsigned long long)counters.blocks_used,
+                  (unsigned long long)blocks);
+    if (counters.rows != w->rows)
+        WALK_FAIL(w, "%llu rows computed, not %llu", (unsigned long long)counters.rows, (unsigned long long)w->rows);
 }
 
-/* Shown red by starting a second pass's positions at 0. */
-static void test_any_pass_size(void **state) {
-    (void)state;
-    static const char *const sizes[] = {"1", "2", "7", "63", "64", "65", "199", "512"};
-    hearth_token tokens[LENGTH];
-    float *expected = alone(NULL, 7, tokens);
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        fixture f = open_with((const char *const[]){"rows", sizes[i], NULL});
-        hearth_session *session = session_of(&f);
-        float *out = rows_of(&f, LENGTH);
-        run_all(&f, session, tokens, LENGTH, out);
-        same_rows(&f, out, expected, LENGTH, sizes[i], 0);
-        free(out);
-        hearth_session_free(&session);
-        hearth_engine_close(&f.engine);
-    }
-    free(expected);
-}
+/* ---- Steps ---- */
 
-/* Go back, run something else, go back again, run what was there: the bits are those of never having left. Shown red by
- * letting truncate keep one position more than asked for. */
-static void test_truncate_and_return(void **state) {
-    (void)state;
-    static const int64_t backs[] = {0, 1, 63, 64, 65, 127, 128, 150, LENGTH - 1};
-    hearth_token tokens[LENGTH], other[LENGTH];
-    float *expected = alone(NULL, 11, tokens);
-    fixture f = open_with(NULL);
-    make_tokens(&f, 12, other, LENGTH);
-    hearth_session *session = session_of(&f);
-    float *out = rows_of(&f, LENGTH);
+/* Append to a random set of sessions in one call. */
+static void step_run(walk *w) {
+    hearth_item items[SESSIONS];
+    expected_session *whose[SESSIONS];
+    size_t count = 0;
+    int64_t outputs = 0;
     hearth_error err;
-    run_all(&f, session, tokens, LENGTH, out);
-    for (size_t i = 0; i < sizeof backs / sizeof *backs; i++) {
-        int64_t back = backs[i], detour = LENGTH - back < 40 ? LENGTH - back : 40;
-        ok(hearth_session_truncate(session, back, &err), &err);
-        assert_int_equal(hearth_session_position(session), back);
-        run_all(&f, session, other, detour, out);
-        ok(hearth_session_truncate(session, back, &err), &err);
-        run_all(&f, session, tokens + back, LENGTH - back, out);
-        same_rows(&f, out, expected + back * f.info.vocab, LENGTH - back, "after going back", back);
-        assert_memory_equal(hearth_session_tokens(session), tokens, sizeof tokens);
+    for (int s = 0; s < SESSIONS; s++) {
+        expected_session *e = &w->sessions[s];
+        int64_t room = CONTEXT - e->position;
+        if (room == 0 || pick(w, 3) == 0) continue;
+        int64_t n = 1 + pick(w, pick(w, 2) ? 3 : LONGEST_APPEND);
+        if (n > room) n = room;
+        for (int64_t i = 0; i < n; i++) e->tokens[e->position + i] = pick_token(w);
+        hearth_outputs wanted = outputs + n + SESSIONS <= OUTPUTS ? HEARTH_OUTPUT_ALL
+                                : pick(w, 4)                      ? HEARTH_OUTPUT_LAST
+                                                                  : HEARTH_OUTPUT_NONE;
+        outputs += wanted == HEARTH_OUTPUT_ALL ? n : wanted == HEARTH_OUTPUT_LAST;
+        whose[count] = e;
+        items[count++] =
+            (hearth_item){.session = e->session, .tokens = e->tokens + e->position, .count = n, .outputs = wanted};
     }
-    assert_int_equal(hearth_session_truncate(session, LENGTH + 1, &err), HEARTH_BAD_ARGUMENT);
-    assert_int_equal(hearth_session_truncate(session, -1, &err), HEARTH_BAD_ARGUMENT);
-    assert_int_equal(hearth_session_position(session), LENGTH);
-    free(out);
-    free(expected);
-    hearth_session_free(&session);
-    hearth_engine_close(&f.engine);
-}
-
-/* A sync gives the logits that computing the whole request gives, computes no row of the shared prefix but the last one of
- * a request that was held whole, and says so. Shown red by keeping one token more than is shared. */
-static void test_sync_keeps_prefix(void **state) {
-    (void)state;
-    hearth_token tokens[LENGTH], request[LENGTH];
-    float *expected = alone(NULL, 21, tokens);
-    fixture f = open_with(NULL);
-    hearth_session *session = session_of(&f);
-    /* (shared with what the session holds, length of the request) in turn */
-    static const int64_t steps[][2] = {{0, 20}, {20, 90}, {90, 90}, {60, 60}, {60, 61}, {61, LENGTH}, {64, 64}, {1, 1}};
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        int64_t shared = steps[i][0], length = steps[i][1];
-        const float *logits = NULL;
-        hearth_sync_report report;
-        hearth_error err;
-        memcpy(request, tokens, sizeof request);
-        ok(hearth_session_sync(session, request, length, &logits, &report, &err), &err);
-        same_rows(&f, logits, expected + (length - 1) * f.info.vocab, 1, "sync", length - 1);
-        assert_int_equal(report.shared, shared);
-        assert_int_equal(report.kept + report.computed, length);
-        assert_int_equal(report.kept, shared < length ? shared : length - 1);
-        assert_int_equal(hearth_session_position(session), length);
+    if (count == 0) return;
+    if (hearth_engine_run(w->engine, items, count, &err) != HEARTH_OK) WALK_FAIL(w, "run: %s", err.text);
+    for (size_t i = 0; i < count; i++) {
+        expected_session *e = whose[i];
+        e->position += items[i].count;
+        w->rows += (uint64_t)items[i].count;
+        if (items[i].outputs == HEARTH_OUTPUT_NONE) continue;
+        int64_t n = items[i].outputs == HEARTH_OUTPUT_ALL ? items[i].count : 1, row = pick(w, n);
+        expect_row(w, e->tokens, e->position - n + row + 1, items[i].logits + row * w->vocab);
     }
-    free(expected);
-    hearth_session_free(&session);
-    hearth_engine_close(&f.engine);
 }
 
-static void assert_both_numbers(const hearth_error *err, const char *asked, const char *allowed) {
-    if (!strstr(err->text, asked) || !strstr(err->text, allowed))
-        fail_msg("no %s and %s in: %s", asked, allowed, err->text);
+/* A position at most `most`, often at a block's border. */
+static int64_t pick_position(walk *w, int64_t most) {
+    int64_t position = pick(w, most + 1);
+    if (pick(w, 2)) position = position / BLOCK * BLOCK + pick(w, 3) - 1;
+    return position < 0 ? 0 : position > most ? most : position;
 }
 
-/* What does not fit is refused with both numbers, before anything has changed. Shown red by checking the context after the
- * first pass. */
-static void test_too_long(void **state) {
-    (void)state;
-    hearth_token tokens[LENGTH];
-    float *expected = alone(NULL, 31, tokens);
-    fixture f = open_with((const char *const[]){"ctx", "150", "rows", "64", "outputs", "100", NULL});
-    hearth_session *session = session_of(&f);
-    float *out = rows_of(&f, LENGTH);
+static void step_truncate(walk *w) {
+    expected_session *e = &w->sessions[pick(w, SESSIONS)];
     hearth_error err;
-    assert_int_equal(f.info.context, 150);
+    int64_t position = pick_position(w, e->position);
+    if (hearth_session_truncate(e->session, position, &err) != HEARTH_OK) WALK_FAIL(w, "truncate: %s", err.text);
+    e->position = position;
+}
 
-    hearth_item item = {.session = session, .tokens = tokens, .count = 151, .outputs = HEARTH_OUTPUT_LAST};
-    assert_int_equal(hearth_engine_run(f.engine, &item, 1, &err), HEARTH_TOO_LONG);
-    assert_both_numbers(&err, "151", "150");
-    assert_int_equal(hearth_session_position(session), 0);
-
-    item.count = 101;
-    item.outputs = HEARTH_OUTPUT_ALL;
-    assert_int_equal(hearth_engine_run(f.engine, &item, 1, &err), HEARTH_TOO_LONG);
-    assert_both_numbers(&err, "101", "100");
-    assert_int_equal(hearth_session_position(session), 0);
-
-    run_all(&f, session, tokens, 100, out);
+/* A request that shares some of what the session holds, possibly all, and goes on otherwise, possibly not at all. */
+static void step_sync(walk *w) {
+    expected_session *e = &w->sessions[pick(w, SESSIONS)];
+    int64_t shared = pick_position(w, e->position), length = shared + pick(w, 3) * pick(w, 40);
+    if (length > CONTEXT) length = CONTEXT;
+    if (length == 0) length = 1;
+    for (int64_t i = shared; i < length; i++)
+        e->tokens[i] = i < e->position ? (e->tokens[i] + 1) % w->vocab : pick_token(w);
+    int64_t kept = shared < length ? shared : length - 1;
     const float *logits = NULL;
-    assert_int_equal(hearth_session_sync(session, tokens, 152, &logits, NULL, &err), HEARTH_TOO_LONG);
-    assert_both_numbers(&err, "152", "150");
-    assert_int_equal(hearth_session_position(session), 100);
-
-    run_all(&f, session, tokens + 100, 50, out + 100 * f.info.vocab);
-    same_rows(&f, out, expected, 150, "after refusals", 0);
-    item = (hearth_item){.session = session, .tokens = tokens + 150, .count = 1, .outputs = HEARTH_OUTPUT_LAST};
-    assert_int_equal(hearth_engine_run(f.engine, &item, 1, &err), HEARTH_TOO_LONG);
-    assert_both_numbers(&err, "151", "150");
-    free(out);
-    free(expected);
-    hearth_session_free(&session);
-    hearth_engine_close(&f.engine);
-}
-
-/* Ids out of range and a session given twice are refused, and leave every session of the call alone. Shown red by checking
- * the ids of each item when its turn comes. */
-static void test_refused_together(void **state) {
-    (void)state;
-    hearth_token tokens[LENGTH];
-    float *expected = alone(NULL, 41, tokens);
-    fixture f = open_with((const char *const[]){"sessions", "2", NULL});
-    hearth_session *a = session_of(&f), *b = session_of(&f), *c = NULL;
+    hearth_sync_report report;
     hearth_error err;
-    assert_int_equal(hearth_session_create(f.engine, &c, &err), HEARTH_TOO_LONG);
-    assert_null(c);
-    const hearth_token bad[][2] = {{3, -1}, {3, f.info.vocab}, {INT32_MAX, 3}, {INT32_MIN, 3}};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        hearth_item items[] = {{.session = a, .tokens = tokens, .count = 10, .outputs = HEARTH_OUTPUT_LAST},
-                               {.session = b, .tokens = bad[i], .count = 2, .outputs = HEARTH_OUTPUT_LAST}};
-        assert_int_equal(hearth_engine_run(f.engine, items, 2, &err), HEARTH_BAD_ARGUMENT);
-        assert_int_equal(hearth_session_position(a), 0);
-        assert_int_equal(hearth_session_position(b), 0);
-    }
-    hearth_item twice[] = {{.session = a, .tokens = tokens, .count = 3, .outputs = HEARTH_OUTPUT_LAST},
-                           {.session = a, .tokens = tokens, .count = 3, .outputs = HEARTH_OUTPUT_LAST}};
-    assert_int_equal(hearth_engine_run(f.engine, twice, 2, &err), HEARTH_BAD_ARGUMENT);
-    hearth_item none = {.session = a, .tokens = tokens, .count = 0, .outputs = HEARTH_OUTPUT_LAST};
-    assert_int_equal(hearth_engine_run(f.engine, &none, 1, &err), HEARTH_BAD_ARGUMENT);
-    assert_int_equal(hearth_session_position(a), 0);
-
-    float *out = rows_of(&f, LENGTH);
-    run_all(&f, a, tokens, LENGTH, out);
-    same_rows(&f, out, expected, LENGTH, "after refusals", 0);
-    free(out);
-    free(expected);
-    hearth_session_free(&a);
-    hearth_session_free(&b);
-    hearth_engine_close(&f.engine);
+    if (hearth_session_sync(e->session, e->tokens, length, &logits, &report, &err) != HEARTH_OK)
+        WALK_FAIL(w, "sync: %s", err.text);
+    if (report.shared != (shared < length ? shared : length) || report.kept != kept || report.computed != length - kept)
+        WALK_FAIL(w, "sync to %lld with %lld shared: shared %lld, kept %lld, computed %lld", (long long)length,
+                  (long long)shared, (long long)report.shared, (long long)report.kept, (long long)report.computed);
+    e->position = length;
+    w->rows += (uint64_t)report.computed;
+    expect_row(w, e->tokens, length, logits);
 }
 
-int main(void) {
+/* A call that is refused for its second item, or for its length: nothing at all may change. */
+static void step_refused(walk *w) {
+    expected_session *a = &w->sessions[0], *b = &w->sessions[1 + pick(w, SESSIONS - 1)];
+    const hearth_token good[2] = {pick_token(w), pick_token(w)}, bad[4] = {-1, w->vocab, INT32_MIN, INT32_MAX};
+    hearth_token many[CONTEXT + 1] = {0};
+    hearth_item items[2] = {{.session = a->session, .tokens = good, .count = 1, .outputs = HEARTH_OUTPUT_LAST},
+                            {.session = b->session, .tokens = good, .count = 2, .outputs = HEARTH_OUTPUT_LAST}};
+    hearth_status expected = HEARTH_BAD_ARGUMENT;
+    hearth_error err;
+    switch (pick(w, 4)) {
+    case 0: items[1].tokens = &bad[pick(w, 4)], items[1].count = 1; break;
+    case 1: items[1].session = a->session; break;
+    case 2: items[1].count = 0; break;
+    default: items[1].tokens = many, items[1].count = CONTEXT + 1 - b->position; expected = HEARTH_TOO_LONG;
+    }
+    if (a->position == CONTEXT) expected = HEARTH_TOO_LONG;
+    hearth_status status = hearth_engine_run(w->engine, items, 2, &err);
+    if (status != expected) WALK_FAIL(w, "%s, not %s", hearth_status_name(status), hearth_status_name(expected));
+    if (hearth_session_sync(b->session, many, CONTEXT + 1, NULL, NULL, &err) != HEARTH_TOO_LONG ||
+        !strstr(err.text, "201") || !strstr(err.text, "200"))
+        WALK_FAIL(w, "a request of 201 tokens for 200: %s", err.text);
+}
+
+static void take_session(walk *w, int s) {
+    hearth_error err;
+    if (hearth_session_create(w->engine, &w->sessions[s].session, &err) != HEARTH_OK) WALK_FAIL(w, "%s", err.text);
+    w->sessions[s].position = 0;
+}
+
+static void step_replace(walk *w) {
+    int s = (int)pick(w, SESSIONS);
+    hearth_session *one_too_many = NULL;
+    if (hearth_session_create(w->engine, &one_too_many, NULL) != HEARTH_TOO_LONG)
+        WALK_FAIL(w, "more sessions than planned");
+    hearth_session_free(&w->sessions[s].session);
+    take_session(w, s);
+}
+
+/* ---- The walk ---- */
+
+static void random_walk(const char *threads, const char *rows, const char *kv) {
+    walk w = {.random = seed_argument, .seed = seed_argument};
+    hearth_model_info info;
+    w.engine = open_with((const char *const[]){"ctx", "200", "sessions", "4", "outputs", "48", "threads", threads,
+                                               "rows", rows, "kv", kv, NULL});
+    w.alone = open_with((const char *const[]){"ctx", "200", "threads", "1", "rows", "200", "kv", kv, NULL});
+    hearth_engine_info(w.engine, &info);
+    w.vocab = info.vocab;
+    assert_int_equal(hearth_session_create(w.alone, &w.alone_session, NULL), HEARTH_OK);
+    for (int s = 0; s < SESSIONS; s++) take_session(&w, s);
+    for (w.step = 0; w.step < STEPS; w.step++) {
+        switch (pick(&w, 9)) {
+        case 0: step_truncate(&w); break;
+        case 1:
+        case 2: step_sync(&w); break;
+        case 3: step_refused(&w); break;
+        case 4: step_replace(&w); break;
+        default: step_run(&w); break;
+        }
+        expect_state(&w);
+    }
+    assert_true(w.compared > STEPS / 2);
+    hearth_engine_close(&w.engine);
+    hearth_engine_close(&w.alone);
+}
+
+static void test_passes_of_few_rows(void **state) {
+    (void)state;
+    random_walk("3", "37", "f16");
+}
+
+static void test_calls_in_one_pass(void **state) {
+    (void)state;
+    random_walk("2", "512", "f32");
+}
+
+static void test_row_by_row(void **state) {
+    (void)state;
+    random_walk("1", "1", "f16");
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) return 2;
+    model_argument = argv[1];
+    if (argc > 2) seed_argument = strtoull(argv[2], NULL, 10);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_beside_others),     cmocka_unit_test(test_any_pass_size),
-        cmocka_unit_test(test_truncate_and_return), cmocka_unit_test(test_sync_keeps_prefix),
-        cmocka_unit_test(test_too_long),          cmocka_unit_test(test_refused_together),
+        cmocka_unit_test(test_passes_of_few_rows),
+        cmocka_unit_test(test_calls_in_one_pass),
+        cmocka_unit_test(test_row_by_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

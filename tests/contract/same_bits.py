@@ -5,6 +5,10 @@ for any cuts of the prompt, beside other sessions, and on every instruction set 
 Every instruction set that the processor has must be the one that ran, and every other one is refused: a silent
 downgrade would make the comparison prove nothing. The library's half of the contract is same_bits.c.
 
+Shown red by: a last task that leaves out bias and sum when there are more than four threads; positions counted from the
+start of the call; the last item's block table read for all sessions; a block's sum in the reference linear rounded
+twice; --kv ignored.
+
 usage: same_bits.py HEARTH-PROGRAM MODEL...
 """
 import json

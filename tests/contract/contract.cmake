@@ -1,0 +1,13 @@
+# The contracts of docs/architecture.md, end to end, on a model with every dtype and on one with sliding windows.
+set(models ${PROJECT_SOURCE_DIR}/tests/data/models)
+hearth_test(contract_same_bits contract/same_bits.c LABELS threaded ARGS ${models}/llama-mixed.gguf)
+add_test(NAME contract_same_bits_window COMMAND contract_same_bits ${models}/tiny-gemma3-bf16.gguf)
+add_test(NAME contract_same_bits_cli COMMAND ${CMAKE_CURRENT_LIST_DIR}/same_bits.py $<TARGET_FILE:hearth>
+  ${models}/llama-mixed.gguf ${models}/tiny-gemma3-bf16.gguf ${models}/tiny-gpt2-bf16.gguf)
+set_property(TEST contract_same_bits_cli APPEND PROPERTY LABELS slow)
+# Emulators run ordinary code only.
+if(NOT HEARTH_SANITIZE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64|AMD64")
+  add_test(NAME contract_emulated
+    COMMAND ${CMAKE_CURRENT_LIST_DIR}/emulated.py $<TARGET_FILE:hearth> ${models}/llama-mixed.gguf)
+  set_property(TEST contract_emulated APPEND PROPERTY LABELS slow)
+endif()
