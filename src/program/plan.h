@@ -8,7 +8,7 @@
  * step apart as if it were one op, except that an output may take an input's very place, row for row:
  *  - consecutive LINEARs of the same input (q, k, v; gate, up);
  *  - such LINEARs and the ADD right after them that reads the last product: its output never lies on their input;
- *  - consecutive ops that work on each row by itself (rules.h says which); a SELECT, which reads other rows, begins one.
+ *  - consecutive ops that work on each row by itself (rules.h); a SELECT, which reads other rows, begins a step.
  */
 #ifndef HTH_PROGRAM_PLAN_H
 #define HTH_PROGRAM_PLAN_H

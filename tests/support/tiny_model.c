@@ -215,10 +215,10 @@ static uint64_t tensor_bytes(const tiny_tensor *t) {
 }
 
 static void put_data(gguf_image *im, const tiny_tensor *t) {
-    const float one = 1;
-    if (t->dtype == HTH_F32)
-        for (uint64_t i = 0; i < tensor_bytes(t) / sizeof one; i++) gguf_put(im, &one, sizeof one);
-    else gguf_put_zeros(im, tensor_bytes(t));
+    size_t start = im->size, bytes = (size_t)tensor_bytes(t);
+    gguf_put_zeros(im, bytes);
+    float *ones = (float *)(void *)(im->data + start); /* data starts at multiples of 32 */
+    for (size_t i = 0; t->dtype == HTH_F32 && i < bytes / sizeof *ones; i++) ones[i] = 1;
     gguf_put_padding(im, 32);
 }
 
