@@ -73,8 +73,8 @@ def beyond(tier, mnemonic, text):
     """Whether an instruction needs more than the machine that a tier promises to run on."""
     if tier == "avx512":
         return False
-    if tier in ("avx2", "avxvnni"):
-        return bool(WIDE.search(text)) or (mnemonic.startswith("vpdp") and tier == "avx2")
+    if tier in ("ref", "avx2", "avxvnni"):  # ref runs on machines with FMA, too
+        return bool(WIDE.search(text)) or (mnemonic.startswith("vpdp") and tier != "avxvnni")
     return bool(re.match(r"v[a-z]", mnemonic) or BMI.fullmatch(mnemonic) or SSE3_ON.fullmatch(mnemonic))
 
 
@@ -128,6 +128,8 @@ PLANTS = [
     ("hearth_text", "int f(unsigned x) { return __builtin_popcount(x); }", ["-mpopcnt"], "more than tier generic"),
     ("hearth_cpu_avx2", "typedef float v __attribute__((vector_size(64))); void f(v *a) { *a += *a; }", ["-mavx512f"],
      "more than tier avx2"),
+    ("hearth_cpu_generic", "int f(unsigned long x) { return __builtin_ctzl(x); }", ["-mbmi"],
+     "more than tier generic"),
     ("hearth_cpu_ref", "#include <xmmintrin.h>\n__m128 f(__m128 x) { return _mm_rsqrt_ps(x); }", [], "an estimate"),
     ("hearth_cpu_avx512", "#include <immintrin.h>\n__m512 f(__m512 x) { return _mm512_rcp14_ps(x); }", ["-mavx512f"],
      "an estimate"),
