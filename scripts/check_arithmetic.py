@@ -32,7 +32,7 @@ INTEGER_CLASSES = {"__fpclassify", "__fpclassifyf", "__isinf", "__isinff", "__is
 INEXACT_INSTRUCTION = re.compile(
     r"v?(rcp|rsqrt)(14|28)?[ps][shd]|v(add|sub|mul|div|sqrt|min|max|fn?m(add|sub)\w*|rcp|rsqrt)[ps]h"
     r"|vdpbf16ps|vexp2p[sd]|vcvtneps2bf16|vcvtne2ps2bf16|tdp\w+")
-BMI = re.compile(r"(andn|bextr|blsi|blsr|blsmsk|bzhi|mulx|pdep|pext|rorx|sarx|shlx|shrx|tzcnt|lzcnt|popcnt)[lq]?")
+BMI = re.compile(r"(andn|bextr|blsi|blsr|blsmsk|bzhi|mulx|pdep|pext|rorx|sarx|shlx|shrx|lzcnt|popcnt)[lq]?")  # tzcnt runs everywhere, as bsf
 WIDE = re.compile(r"%zmm|%k[0-7]\b|%[xy]mm(1[6-9]|2\d|3[01])\b")
 SSE3_ON = re.compile(r"(p(abs|align|hadd|hsub|madd|mul|shuf|sign)(b|w|d|r|bw|ubsw|hrsw|sw)|ph\w+|palignr|pshufb"
                      r"|(add|hadd|hsub)subp[sd]|lddqu|movddup|movs[hl]dup|blend\w*|dpp[sd]|extractps|insertps|mpsadbw"
@@ -128,7 +128,7 @@ PLANTS = [
     ("hearth_text", "int f(unsigned x) { return __builtin_popcount(x); }", ["-mpopcnt"], "more than tier generic"),
     ("hearth_cpu_avx2", "typedef float v __attribute__((vector_size(64))); void f(v *a) { *a += *a; }", ["-mavx512f"],
      "more than tier avx2"),
-    ("hearth_cpu_generic", "int f(unsigned long x) { return __builtin_ctzl(x); }", ["-mbmi"],
+    ("hearth_cpu_generic", "int f(int a, int b) { return ~a & b; }", ["-mbmi"],
      "more than tier generic"),
     ("hearth_cpu_ref", "#include <xmmintrin.h>\n__m128 f(__m128 x) { return _mm_rsqrt_ps(x); }", [], "an estimate"),
     ("hearth_cpu_avx512", "#include <immintrin.h>\n__m512 f(__m512 x) { return _mm512_rcp14_ps(x); }", ["-mavx512f"],
