@@ -32,7 +32,8 @@ INTEGER_CLASSES = {"__fpclassify", "__fpclassifyf", "__isinf", "__isinff", "__is
 INEXACT_INSTRUCTION = re.compile(
     r"v?(rcp|rsqrt)(14|28)?[ps][shd]|v(add|sub|mul|div|sqrt|min|max|fn?m(add|sub)\w*|rcp|rsqrt)[ps]h"
     r"|vdpbf16ps|vexp2p[sd]|vcvtneps2bf16|vcvtne2ps2bf16|tdp\w+")
-BMI = re.compile(r"(andn|bextr|blsi|blsr|blsmsk|bzhi|mulx|pdep|pext|rorx|sarx|shlx|shrx|lzcnt|popcnt)[lq]?")  # tzcnt runs everywhere, as bsf
+# Not tzcnt, which a machine that lacks it runs as bsf.
+BMI = re.compile(r"(andn|bextr|blsi|blsr|blsmsk|bzhi|mulx|pdep|pext|rorx|sarx|shlx|shrx|lzcnt|popcnt)[lq]?")
 WIDE = re.compile(r"%zmm|%k[0-7]\b|%[xy]mm(1[6-9]|2\d|3[01])\b")
 SSE3_ON = re.compile(r"(p(abs|align|hadd|hsub|madd|mul|shuf|sign)(b|w|d|r|bw|ubsw|hrsw|sw)|ph\w+|palignr|pshufb"
                      r"|(add|hadd|hsub)subp[sd]|lddqu|movddup|movs[hl]dup|blend\w*|dpp[sd]|extractps|insertps|mpsadbw"
