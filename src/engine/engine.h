@@ -67,6 +67,7 @@ typedef struct hth_schedule {
 struct hearth_engine {
     hth_gguf *gguf;
     hth_file_view *files;
+    bool holds_sigbus;           /* option sigbus: a file that shrinks ends calls, not the process */
     hearth_tokenizer *tokenizer; /* NULL when the file has no vocabulary */
     char *name;
     hth_program *program;
@@ -100,6 +101,9 @@ void hth_engine_carve(hearth_engine *engine, hth_arena *arena);
 /* residency.c: make the weights present, in program order; the embedding table is read by rows and is left out unless a
  * linear reads it too. *bytes: made present. */
 hearth_status hth_make_resident(const hearth_engine *engine, bool lock, uint64_t *bytes, hearth_error *err);
+
+/* open.c: HEARTH_IO, naming the file, when a part of it is gone and zeros were read instead. */
+hearth_status hth_engine_file_check(const hearth_engine *engine, hearth_error *err);
 
 /* session.c */
 hearth_status hth_session_check(const hearth_session *session, hearth_error *err); /* open and not poisoned */

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/sigbus.h"
 #include "engine/engine.h"
 #include "models/models.h"
 #include "text/tokenizer.h"
@@ -97,6 +98,10 @@ static hearth_status open_backend(hearth_engine *e, const hearth_options *option
 
 hearth_status hth_engine_prepare(const char *path, const hearth_options *options, hearth_engine *e, hearth_error *err) {
     e->ledger.start_ns = hth_now_ns();
+    if (hth_option_bool(options, HTH_OPTION_SIGBUS)) {
+        HTH_TRY(hth_sigbus_hold(err));
+        e->holds_sigbus = true;
+    }
     HTH_TRY(open_file(e, path, err));
     HTH_TRY(copy_name(e, err));
     HTH_TRY(make_program(e, err));
@@ -106,6 +111,12 @@ hearth_status hth_engine_prepare(const char *path, const hearth_options *options
     HTH_TRY(hth_engine_plan_memory(e, options, err));
     hth_ledger_end(&e->ledger, 0);
     return HEARTH_OK;
+}
+
+hearth_status hth_engine_file_check(const hearth_engine *e, hearth_error *err) {
+    const hth_gguf_file *lost = hth_gguf_lost_file(e->gguf);
+    if (!lost) return HEARTH_OK;
+    return hth_fail(err, HEARTH_IO, "'%s' became shorter while it was in use", lost->path);
 }
 
 static hearth_status take_memory(hearth_engine *e, hearth_error *err) {
@@ -132,7 +143,7 @@ static hearth_status warm_up(hearth_engine *e, const hearth_options *options, he
     hth_ledger_begin(&e->ledger, "warm pass");
     HTH_TRY(e->type->warm(e->exe, err));
     hth_ledger_end(&e->ledger, 0);
-    return HEARTH_OK;
+    return hth_engine_file_check(e, err);
 }
 
 void hth_engine_release(hearth_engine *e) {
@@ -144,6 +155,7 @@ void hth_engine_release(hearth_engine *e) {
     hth_program_free(&e->program);
     hearth_tokenizer_close(&e->tokenizer);
     hth_gguf_close(&e->gguf);
+    if (e->holds_sigbus) hth_sigbus_release();
     free(e->files);
     free(e->name);
 }

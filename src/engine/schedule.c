@@ -135,6 +135,7 @@ hearth_status hearth_engine_run(hearth_engine *e, hearth_item *items, size_t cou
         hth_pass pass = next_pass(e, items, count, &at);
         hearth_error why;
         hearth_status status = e->type->run(e->exe, &pass, &why);
+        if (status == HEARTH_OK) status = hth_engine_file_check(e, &why);
         if (status != HEARTH_OK) {
             for (size_t i = 0; i < count; i++) items[i].session->poison = why;
             if (err) *err = why;
