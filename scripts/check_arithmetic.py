@@ -35,10 +35,10 @@ INEXACT_INSTRUCTION = re.compile(
 # Not tzcnt, which a machine that lacks it runs as bsf.
 BMI = re.compile(r"(andn|bextr|blsi|blsr|blsmsk|bzhi|mulx|pdep|pext|rorx|sarx|shlx|shrx|lzcnt|popcnt)[lq]?")
 WIDE = re.compile(r"%zmm|%k[0-7]\b|%[xy]mm(1[6-9]|2\d|3[01])\b")
-SSE3_ON = re.compile(r"(p(abs|align|hadd|hsub|madd|mul|shuf|sign)(b|w|d|r|bw|ubsw|hrsw|sw)|ph\w+|palignr|pshufb"
-                     r"|(add|hadd|hsub)subp[sd]|lddqu|movddup|movs[hl]dup|blend\w*|dpp[sd]|extractps|insertps|mpsadbw"
-                     r"|packusdw|pblend\w+|pcmpeqq|pcmpgtq|pextr[bdq]|pinsr[bdq]|pm(ax|in)(sb|sd|ud|uw)|pmov[sz]x\w+"
-                     r"|pmuldq|pmulld|ptest|round[ps][sd]|crc32\w*)")
+SSE3_ON = re.compile(r"(pabs[bwd]|pmaddubsw|pmulhrsw|pshufb|psign[bwd]|palignr|phadd\w+|phsub\w+|phminposuw"
+                     r"|addsubp[sd]|haddp[sd]|hsubp[sd]|lddqu|movddup|movs[hl]dup|blend\w*|dpp[sd]|extractps|insertps"
+                     r"|mpsadbw|packusdw|pblend\w+|pcmpeqq|pcmpgtq|pextr[bdq]|pinsr[bdq]|pm(ax|in)(sb|sd|ud|uw)"
+                     r"|pmov[sz]x\w+|pmuldq|pmulld|ptest|round[ps][sd]|crc32\w*)")
 
 
 def libm_names():
@@ -129,6 +129,8 @@ PLANTS = [
     ("hearth_text", "int f(unsigned x) { return __builtin_popcount(x); }", ["-mpopcnt"], "more than tier generic"),
     ("hearth_cpu_avx2", "typedef float v __attribute__((vector_size(64))); void f(v *a) { *a += *a; }", ["-mavx512f"],
      "more than tier avx2"),
+    ("hearth_models", "typedef char v __attribute__((vector_size(16)));\n"
+     "v f(v a, v b) { return __builtin_ia32_pshufb128(a, b); }", ["-mssse3"], "more than tier generic"),
     ("hearth_cpu_generic", "int f(int a, int b) { return ~a & b; }", ["-mbmi"],
      "more than tier generic"),
     ("hearth_cpu_ref", "#include <xmmintrin.h>\n__m128 f(__m128 x) { return _mm_rsqrt_ps(x); }", [], "an estimate"),
