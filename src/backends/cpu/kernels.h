@@ -150,7 +150,7 @@ typedef void hth_kv_append_fn(const float *key, const float *value, int64_t dk, 
  *   m = max s_j (a zero maximum is +0);  p_j = exp(s_j - m);
  *   l = striped sum of p over the block's slots 0..63 (invisible ones +0);
  *   o_i = keys in increasing order, starting at +0: o_i = fma(p_j, v_ji, o_i).
- * If any visible s_j is NaN, m, l and o are NaN.
+ * If l is NaN, so is m: that is when a visible s_j is NaN, or the maximum is infinite. Then o is NaN as well.
  * Results, index n = r*heads + h: m[n], l[n], o[n*dv + i]. scratch: this thread's, HTH_ATTENTION_SCRATCH(dk, dv) bytes,
  * 64-byte aligned. */
 typedef struct hth_attention {
@@ -163,6 +163,7 @@ typedef struct hth_attention {
     const int32_t *lo, *hi; /* [rows] */
     float scale, softcap;
     float *m, *l, *o;
+    const void *next; /* the K of the tile that this thread takes next, or NULL: it may be fetched ahead, never read */
 } hth_attention;
 typedef void hth_attention_tile_fn(const hth_attention *a, void *scratch);
 

@@ -45,13 +45,12 @@ static void attend(const hth_attention *a, const float *q, int lo, int hi, int t
         for (int64_t i = 0; i < a->dk; i++) dot = fmaf(q[i], kv_load(a->k, i * HTH_KV_BLOCK + j, type), dot);
         s[j] = dot * a->scale;
         if (a->softcap != 0) s[j] = a->softcap * hth_tanhf(s[j] / a->softcap);
-        if (!(s[j] <= max)) max = s[j];
-        if (isnan(max)) break;
+        if (s[j] > max) max = s[j];
     }
     max += 0.0f; /* no -0 */
-    for (int j = lo; j < hi; j++) w[j] = isnan(max) ? max : hth_expf(s[j] - max);
-    *m = max;
+    for (int j = lo; j < hi; j++) w[j] = hth_expf(s[j] - max);
     *l = weight_sum(w);
+    *m = isnan(*l) ? *l : max;
     for (int64_t i = 0; i < a->dv; i++) {
         float sum = 0;
         for (int j = lo; j < hi; j++) sum = fmaf(w[j], kv_load(a->v, j * a->dv + i, type), sum);

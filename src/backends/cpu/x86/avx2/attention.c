@@ -1,5 +1,427 @@
+/* KV cache and attention of the avx2 tier.
+ *
+ * Both products of a tile walk memory in the order the sums are defined in, with no sum across lanes: scores have keys
+ * in their lanes and add up over dimensions, outputs have dimensions in their lanes and add up over keys. Up to GROUP
+ * queries pass together, so that a vector of keys or values, converted from F16 on its way into a register, is used
+ * GROUP times.
+ */
+#include <math.h>
+#include <string.h>
+
 #include "backends/cpu/x86/avx2/avx2.h"
+#include "backends/cpu/x86/avx2/lanes.h"
+#include "backends/cpu/x86/avx2/math_avx2.h"
+
+enum {
+    GROUP = 6,  /* queries a group: 6 x 2 accumulators, 2 vectors and a broadcast fill the sixteen registers */
+    CHUNK = 48, /* queries whose scores are kept before values are read */
+    LANES = 8,
+
+    /* When few queries meet a tile, it streams from memory: all groups take this many dimensions of the keys (then keys
+     * of the values) in turn, nearly in the order of addresses, and ask for what comes this many bytes later. */
+    STREAM_QUERIES = 2 * GROUP,
+    STREAM_ROWS = 16,
+    STREAM_AHEAD = 4096
+};
+
+/* Eight elements of a KV type from element i on. */
+HTH_INLINE __m256 kv_load(const void *p, int64_t i, int type) {
+    if (type == HTH_KV_F16) return _mm256_cvtph_ps(load128((const uint16_t *)p + i));
+    return _mm256_loadu_ps((const float *)p + i);
+}
+
+HTH_INLINE float kv_load_one(const void *p, int64_t i, int type) {
+    return type == HTH_KV_F16 ? _cvtsh_ss(((const uint16_t *)p)[i]) : ((const float *)p)[i];
+}
+
+HTH_INLINE int64_t kv_bytes(int64_t n, int type) {
+    return n * (type == HTH_KV_F16 ? 2 : 4);
+}
+
+/* Ask for n elements at p + offset. Nothing is read, so p may be anything. */
+HTH_INLINE void kv_prefetch(uintptr_t p, int64_t offset, int64_t n, int type) {
+    for (int64_t b = 0; b < kv_bytes(n, type); b += 64)
+        _mm_prefetch((const char *)(p + (uintptr_t)(kv_bytes(offset, type) + b)), _MM_HINT_T0);
+}
+
+/* ---- Queries ------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct queries {
+    int count, groups, size; /* `groups` groups of `size`, the last may be smaller */
+    const float *q[CHUNK];
+    int32_t lo[CHUNK], hi[CHUNK];
+} queries;
+
+/* Queries n0 .. n0+count-1 of the tile, in groups of about the same size. */
+static void gather(queries *x, const hth_attention *a, int64_t n0, int count) {
+    int64_t r = n0 / a->heads, h = n0 % a->heads;
+    for (int n = 0; n < count; n++) {
+        x->q[n] = a->q + r * a->ldq + h * a->dk;
+        x->lo[n] = a->lo[r];
+        x->hi[n] = a->hi[r];
+        if (++h == a->heads) {
+            h = 0;
+            r++;
+        }
+    }
+    x->count = count;
+    x->groups = (count + GROUP - 1) / GROUP;
+    x->size = (count + x->groups - 1) / x->groups;
+}
+
+/* ---- Scores --------------------------------------------------------------------------------------------------------
+ */
+
+/* Add dimensions i0..i1-1 to the dot products of G queries with V vectors of keys from slot j0 on; i0 = 0 starts them.
+ * `ahead`, if not 0, is the address to ask for at i0, and the rows behind it. */
+HTH_INLINE void dot_block(int type, int G, int V, const float *const *q, const void *k, int64_t i0, int64_t i1, int j0,
+                          float *s, uintptr_t ahead) {
+    __m256 acc[GROUP][LANES];
+    HTH_UNROLL for (int g = 0; g < G; g++) {
+        HTH_UNROLL for (int v = 0; v < V; v++) {
+            acc[g][v] = i0 ? _mm256_loadu_ps(s + g * HTH_KV_BLOCK + j0 + v * LANES) : _mm256_setzero_ps();
+        }
+    }
+    for (int64_t i = i0; i < i1; i++) {
+        __m256 e[GROUP], key[LANES];
+        if (ahead) kv_prefetch(ahead, (i - i0) * HTH_KV_BLOCK, HTH_KV_BLOCK, type);
+        if (V > G) { /* the fewer stay in registers */
+            HTH_UNROLL for (int g = 0; g < G; g++) e[g] = _mm256_broadcast_ss(q[g] + i);
+            HTH_UNROLL for (int v = 0; v < V; v++) {
+                key[v] = kv_load(k, i * HTH_KV_BLOCK + j0 + v * LANES, type);
+                HTH_UNROLL for (int g = 0; g < G; g++) acc[g][v] = _mm256_fmadd_ps(e[g], key[v], acc[g][v]);
+            }
+        } else {
+            HTH_UNROLL for (int v = 0; v < V; v++) key[v] = kv_load(k, i * HTH_KV_BLOCK + j0 + v * LANES, type);
+            HTH_UNROLL for (int g = 0; g < G; g++) {
+                e[g] = _mm256_broadcast_ss(q[g] + i);
+                HTH_UNROLL for (int v = 0; v < V; v++) acc[g][v] = _mm256_fmadd_ps(e[g], key[v], acc[g][v]);
+            }
+        }
+    }
+    HTH_UNROLL for (int g = 0; g < G; g++) {
+        HTH_UNROLL for (int v = 0; v < V; v++) _mm256_storeu_ps(s + g * HTH_KV_BLOCK + j0 + v * LANES, acc[g][v]);
+    }
+}
+
+/* The same for all slots j0..j1-1 (and more), V vectors at a time. */
+HTH_INLINE void dot_blocks(int type, int G, int V, const float *const *q, const void *k, int64_t i0, int64_t i1, int j0,
+                           int j1, float *s, uintptr_t ahead) {
+    for (int j = j0 & -(V * LANES); j < j1; j += V * LANES, ahead = 0) dot_block(type, G, V, q, k, i0, i1, j, s, ahead);
+}
+
+/* The same for a group of g queries. Fewer queries take more keys at once, to keep enough sums under way. */
+HTH_INLINE void group_scores(int type, int g, const float *const *q, const void *k, int64_t i0, int64_t i1, int j0,
+                             int j1, float *s, uintptr_t ahead) {
+    switch (g) {
+    case 1: dot_blocks(type, 1, 8, q, k, i0, i1, j0, j1, s, ahead); break;
+    case 2: dot_blocks(type, 2, 4, q, k, i0, i1, j0, j1, s, ahead); break;
+    case 3: dot_blocks(type, 3, 4, q, k, i0, i1, j0, j1, s, ahead); break;
+    case 4: dot_blocks(type, 4, 2, q, k, i0, i1, j0, j1, s, ahead); break;
+    case 5: dot_blocks(type, 5, 2, q, k, i0, i1, j0, j1, s, ahead); break;
+    default: dot_blocks(type, 6, 2, q, k, i0, i1, j0, j1, s, ahead); break;
+    }
+}
+
+/* ---- Softmax -------------------------------------------------------------------------------------------------------
+ */
+
+/* All ones in the lanes of vector v whose slot is visible. */
+HTH_INLINE __m256 visible(int v, __m256i lo, __m256i hi) {
+    __m256i slot = _mm256_add_epi32(_mm256_set1_epi32(v * LANES), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    return _mm256_castsi256_ps(_mm256_andnot_si256(_mm256_cmpgt_epi32(lo, slot), _mm256_cmpgt_epi32(hi, slot)));
+}
+
+HTH_INLINE float max_of_lanes(__m256 x) {
+    __m128 m = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+    return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
+}
+
+/* Two passes over the scores of all queries of a chunk, so that no query waits for the maximum across its own lanes.
+ * Vectors go in pairs, lanes being the stripes of the sum; slots lo..hi-1 are visible, all of them when `full`. */
+
+/* Dot products to scores, in place; returns the maximum. */
+HTH_INLINE float scale_scores(bool full, float *s, int lo, int hi, float scale, float cap) {
+    const __m256 none = _mm256_set1_ps(-INFINITY), c = _mm256_set1_ps(cap);
+    const __m256i low = _mm256_set1_epi32(lo), high = _mm256_set1_epi32(hi);
+    const int v0 = full ? 0 : lo / 16 * 2, v1 = full ? 8 : (hi + 15) / 16 * 2;
+    __m256 m[2] = {none, none};
+    for (int v = v0; v < v1; v += 2) {
+        HTH_UNROLL for (int i = 0; i < 2; i++) {
+            __m256 x = _mm256_mul_ps(_mm256_loadu_ps(s + (v + i) * LANES), _mm256_set1_ps(scale));
+            if (cap != 0) x = _mm256_mul_ps(c, hth_tanhf_avx2(_mm256_div_ps(x, c)));
+            _mm256_storeu_ps(s + (v + i) * LANES, x);
+            m[i] = _mm256_max_ps(m[i], full ? x : _mm256_blendv_ps(none, x, visible(v + i, low, high)));
+        }
+    }
+    return max_of_lanes(_mm256_max_ps(m[0], m[1])) + 0.0f;
+}
+
+/* Scores to weights, in place, +0 for slots that share a vector with visible ones; returns their sum. */
+HTH_INLINE float weights(bool full, float *s, int lo, int hi, float max) {
+    const __m256 m = _mm256_set1_ps(max);
+    const __m256i low = _mm256_set1_epi32(lo), high = _mm256_set1_epi32(hi);
+    const int v0 = full ? 0 : lo / 16 * 2, v1 = full ? 8 : (hi + 15) / 16 * 2;
+    __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    for (int v = v0; v < v1; v += 2) {
+        HTH_UNROLL for (int i = 0; i < 2; i++) {
+            __m256 w = hth_expf_avx2(_mm256_sub_ps(_mm256_loadu_ps(s + (v + i) * LANES), m));
+            if (!full) w = _mm256_and_ps(w, visible(v + i, low, high));
+            _mm256_storeu_ps(s + (v + i) * LANES, w);
+            sum[i] = _mm256_add_ps(sum[i], w);
+        }
+    }
+    return hth_tree_sum_avx2(sum[0], sum[1]);
+}
+
+/* Maxima and sums of the queries, and their weights in the place of their dot products. */
+static void softmax(float *s, const queries *x, const hth_attention *a, float *m, float *l) {
+    for (int n = 0; n < x->count; n++) {
+        bool plain = x->lo[n] == 0 && x->hi[n] == HTH_KV_BLOCK && a->softcap == 0;
+        m[n] = plain ? scale_scores(true, s + n * HTH_KV_BLOCK, 0, HTH_KV_BLOCK, a->scale, 0)
+                     : scale_scores(false, s + n * HTH_KV_BLOCK, x->lo[n], x->hi[n], a->scale, a->softcap);
+    }
+    for (int n = 0; n < x->count; n++) {
+        bool full = x->lo[n] == 0 && x->hi[n] == HTH_KV_BLOCK;
+        l[n] = full ? weights(true, s + n * HTH_KV_BLOCK, 0, HTH_KV_BLOCK, m[n])
+                    : weights(false, s + n * HTH_KV_BLOCK, x->lo[n], x->hi[n], m[n]);
+        if (isnan(l[n])) m[n] = l[n];
+    }
+}
+
+/* ---- Outputs -------------------------------------------------------------------------------------------------------
+ */
+
+/* out[g] = in[g] + sum over slots j0..j1-1 of w[g][j] * v[j], for V vectors of dimensions from dimension d on; `out` is
+ * where dimension d goes. */
+HTH_INLINE void weigh_block(int type, int G, int V, const float *w, int j0, int j1, const void *v, int64_t dv,
+                            int64_t d, const float *in, float *out, int64_t ldout, uintptr_t ahead) {
+    __m256 acc[GROUP][LANES];
+    HTH_UNROLL for (int g = 0; g < G; g++) {
+        HTH_UNROLL for (int i = 0; i < V; i++) acc[g][i] = _mm256_loadu_ps(in + g * dv + d + i * LANES);
+    }
+    for (int j = j0; j < j1; j++) {
+        __m256 e[GROUP], value[LANES];
+        if (ahead) kv_prefetch(ahead, (j - j0) * dv, dv, type);
+        if (V > G) {
+            HTH_UNROLL for (int g = 0; g < G; g++) e[g] = _mm256_broadcast_ss(w + g * HTH_KV_BLOCK + j);
+            HTH_UNROLL for (int i = 0; i < V; i++) {
+                value[i] = kv_load(v, j * dv + d + i * LANES, type);
+                HTH_UNROLL for (int g = 0; g < G; g++) acc[g][i] = _mm256_fmadd_ps(e[g], value[i], acc[g][i]);
+            }
+        } else {
+            HTH_UNROLL for (int i = 0; i < V; i++) value[i] = kv_load(v, j * dv + d + i * LANES, type);
+            HTH_UNROLL for (int g = 0; g < G; g++) {
+                e[g] = _mm256_broadcast_ss(w + g * HTH_KV_BLOCK + j);
+                HTH_UNROLL for (int i = 0; i < V; i++) acc[g][i] = _mm256_fmadd_ps(e[g], value[i], acc[g][i]);
+            }
+        }
+    }
+    HTH_UNROLL for (int g = 0; g < G; g++) {
+        HTH_UNROLL for (int i = 0; i < V; i++) _mm256_storeu_ps(out + g * ldout + i * LANES, acc[g][i]);
+    }
+}
+
+/* Add slots j0..j1-1, visible to all G queries, to their outputs. When dv is not a multiple of eight, the last vector
+ * overlaps the one before it: it is computed first, from the outputs as they were, and stored last. */
+HTH_INLINE void weigh(int type, int G, int V, const float *w, int j0, int j1, const void *v, int64_t dv, float *o,
+                      uintptr_t ahead) {
+    float last[GROUP * LANES];
+    const bool ragged = dv % LANES != 0;
+    if (ragged) weigh_block(type, G, 1, w, j0, j1, v, dv, dv - LANES, o, last, LANES, 0);
+    int64_t d = 0;
+#define WEIGH_BLOCKS(N)                                                                                                \
+    if ((N) <= V)                                                                                                      \
+        for (; d + (N)*LANES <= dv; d += (N)*LANES, ahead = 0)                                                         \
+            weigh_block(type, G, N, w, j0, j1, v, dv, d, o, o + d, dv, ahead);
+    WEIGH_BLOCKS(8)
+    WEIGH_BLOCKS(4)
+    WEIGH_BLOCKS(2)
+    WEIGH_BLOCKS(1)
+#undef WEIGH_BLOCKS
+    if (ragged)
+        for (int g = 0; g < G; g++) memcpy(o + g * dv + dv - LANES, last + g * LANES, LANES * sizeof *o);
+}
+
+/* Heads of less than one vector: no model has them. */
+static void weigh_narrow(int type, int g, const float *w, int j0, int j1, const void *v, int64_t dv, float *o) {
+    for (int n = 0; n < g; n++)
+        for (int64_t i = 0; i < dv; i++)
+            for (int j = j0; j < j1; j++)
+                o[n * dv + i] = fmaf(w[n * HTH_KV_BLOCK + j], kv_load_one(v, j * dv + i, type), o[n * dv + i]);
+}
+
+HTH_INLINE void group_weigh(int type, int g, const float *w, int j0, int j1, const void *v, int64_t dv, float *o,
+                            uintptr_t ahead) {
+    if (j0 >= j1) return;
+    if (dv < LANES) {
+        weigh_narrow(type, g, w, j0, j1, v, dv, o);
+        return;
+    }
+    switch (g) {
+    case 1: weigh(type, 1, 8, w, j0, j1, v, dv, o, ahead); break;
+    case 2: weigh(type, 2, 4, w, j0, j1, v, dv, o, ahead); break;
+    case 3: weigh(type, 3, 4, w, j0, j1, v, dv, o, ahead); break;
+    case 4: weigh(type, 4, 2, w, j0, j1, v, dv, o, ahead); break;
+    case 5: weigh(type, 5, 2, w, j0, j1, v, dv, o, ahead); break;
+    default: weigh(type, 6, 2, w, j0, j1, v, dv, o, ahead); break;
+    }
+}
+
+static int least(const int32_t *x, int n) {
+    int m = x[0];
+    for (int i = 1; i < n; i++) m = x[i] < m ? x[i] : m;
+    return m;
+}
+
+static int greatest(const int32_t *x, int n) {
+    int m = x[0];
+    for (int i = 1; i < n; i++) m = x[i] > m ? x[i] : m;
+    return m;
+}
+
+static int clamp(int x, int lo, int hi) {
+    return x < lo ? lo : x > hi ? hi : x;
+}
+
+/* Add slots j0..j1-1 to the outputs of a group whose queries see lo..hi-1 each: what all see together, and what only
+ * some see one by one, before and after it, so that every query meets its keys in increasing order. */
+HTH_INLINE void group_output(int type, int g, const float *w, const int32_t *lo, const int32_t *hi, int j0, int j1,
+                             const void *v, int64_t dv, float *o, uintptr_t ahead) {
+    int all0 = clamp(greatest(lo, g), j0, j1), all1 = clamp(least(hi, g), j0, j1);
+    if (all0 > all1) all0 = all1 = j1;
+    for (int n = 0; n < g; n++)
+        group_weigh(type, 1, w + n * HTH_KV_BLOCK, clamp(lo[n], j0, all0), clamp(hi[n], j0, all0), v, dv, o + n * dv,
+                    0);
+    group_weigh(type, g, w, all0, all1, v, dv, o, ahead);
+    for (int n = 0; n < g; n++)
+        group_weigh(type, 1, w + n * HTH_KV_BLOCK, clamp(lo[n], all1, j1), clamp(hi[n], all1, j1), v, dv, o + n * dv,
+                    0);
+}
+
+/* ---- The tile ------------------------------------------------------------------------------------------------------
+ */
+
+/* The address to ask for while the bytes from `offset` on of an area of `size` bytes are read: in the area, or in what
+ * is read after it; 0 for nothing. */
+static uintptr_t stream_ahead(const void *area, int64_t offset, int64_t size, const void *after) {
+    int64_t at = offset + STREAM_AHEAD;
+    if (at < size) return (uintptr_t)area + (uintptr_t)at;
+    return after ? (uintptr_t)after + (uintptr_t)(at - size) : 0;
+}
+
+HTH_INLINE void chunk_scores(int type, const hth_attention *a, const queries *x, float *s, bool stream) {
+    const int64_t step = stream ? STREAM_ROWS : a->dk, row = kv_bytes(HTH_KV_BLOCK, type);
+    for (int64_t i = 0; i < a->dk; i += step) {
+        int64_t end = a->dk - i < step ? a->dk : i + step;
+        uintptr_t ahead = stream ? stream_ahead(a->k, i * row, a->dk * row, a->v) : 0;
+        for (int n = 0; n < x->count; n += x->size, ahead = 0) {
+            int g = x->count - n < x->size ? x->count - n : x->size;
+            int j0 = least(x->lo + n, g), j1 = greatest(x->hi + n, g);
+            group_scores(type, g, x->q + n, a->k, i, end, j0, j1, s + n * HTH_KV_BLOCK, ahead);
+        }
+    }
+}
+
+HTH_INLINE void chunk_output(int type, const hth_attention *a, const queries *x, const float *w, float *o,
+                             bool stream) {
+    const int step = stream ? STREAM_ROWS : HTH_KV_BLOCK;
+    const int64_t row = kv_bytes(a->dv, type);
+    memset(o, 0, (size_t)(x->count * a->dv) * sizeof *o);
+    for (int j = 0; j < HTH_KV_BLOCK; j += step) {
+        uintptr_t ahead = stream ? stream_ahead(a->v, j * row, HTH_KV_BLOCK * row, a->next) : 0;
+        for (int n = 0; n < x->count; n += x->size, ahead = 0) {
+            int g = x->count - n < x->size ? x->count - n : x->size;
+            group_output(type, g, w + n * HTH_KV_BLOCK, x->lo + n, x->hi + n, j, j + step, a->v, a->dv, o + n * a->dv,
+                         ahead);
+        }
+    }
+}
+
+HTH_INLINE void tile(int type, const hth_attention *a, float *s) {
+    const int64_t count = a->rows * a->heads;
+    const bool stream = count <= STREAM_QUERIES;
+    for (int64_t n = 0; n < count; n += CHUNK) {
+        queries x;
+        gather(&x, a, n, count - n < CHUNK ? (int)(count - n) : CHUNK);
+        chunk_scores(type, a, &x, s, stream);
+        softmax(s, &x, a, a->m + n, a->l + n);
+        chunk_output(type, a, &x, s, a->o + n * a->dv, stream);
+    }
+}
+
+_Static_assert(CHUNK *HTH_KV_BLOCK * sizeof(float) <= HTH_ATTENTION_SCRATCH(1, 1), "scores fit in the scratch");
+
+static void tile_f16(const hth_attention *a, void *scratch) {
+    tile(HTH_KV_F16, a, scratch);
+}
+
+static void tile_f32(const hth_attention *a, void *scratch) {
+    tile(HTH_KV_F32, a, scratch);
+}
+
+/* ---- Merging tiles -------------------------------------------------------------------------------------------------
+ */
+
+static void merge(float *m, float *l, float *o, const float *pm, const float *pl, const float *po, int64_t n,
+                  int64_t dv) {
+    for (int64_t j = 0; j < n; j += LANES) {
+        int64_t left = n - j;
+        __m256 mine = hth_load_avx2(m + j, left), other = hth_load_avx2(pm + j, left);
+        __m256 max = _mm256_max_ps(mine, other); /* `other` when one is NaN */
+        max = _mm256_blendv_ps(max, mine, _mm256_cmp_ps(mine, mine, _CMP_UNORD_Q));
+        __m256 a = hth_expf_avx2(_mm256_sub_ps(mine, max)), b = hth_expf_avx2(_mm256_sub_ps(other, max));
+        hth_store_avx2(m + j, left, max);
+        __m256 sum = _mm256_mul_ps(hth_load_avx2(pl + j, left), b);
+        hth_store_avx2(l + j, left, _mm256_fmadd_ps(hth_load_avx2(l + j, left), a, sum));
+        float as[LANES], bs[LANES];
+        _mm256_storeu_ps(as, a);
+        _mm256_storeu_ps(bs, b);
+        for (int64_t k = 0; k < LANES && k < left; k++, o += dv, po += dv) {
+            a = _mm256_set1_ps(as[k]);
+            b = _mm256_set1_ps(bs[k]);
+            for (int64_t i = 0; i < dv; i += LANES) {
+                __m256 y = _mm256_mul_ps(hth_load_avx2(po + i, dv - i), b);
+                hth_store_avx2(o + i, dv - i, _mm256_fmadd_ps(hth_load_avx2(o + i, dv - i), a, y));
+            }
+        }
+    }
+}
+
+static void finish(const float *l, const float *o, float *y, int64_t n, int64_t dv) {
+    for (int64_t j = 0; j < n; j++, o += dv, y += dv) {
+        const __m256 r = _mm256_set1_ps(1 / l[j]);
+        for (int64_t i = 0; i < dv; i += LANES)
+            hth_store_avx2(y + i, dv - i, _mm256_mul_ps(hth_load_avx2(o + i, dv - i), r));
+    }
+}
+
+/* ---- KV cache ------------------------------------------------------------------------------------------------------
+ */
+
+/* Eight floats (fewer at the end) as F16. */
+HTH_INLINE __m128i to_f16(const float *x, int64_t left) {
+    return _mm256_cvtps_ph(hth_load_avx2(x, left), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+static void kv_append_f16(const float *key, const float *value, int64_t dk, int64_t dv, void *k, void *v, int slot) {
+    uint16_t *kt = (uint16_t *)k + slot, *vt = (uint16_t *)v + slot * dv, h[LANES];
+    for (int64_t i = 0; i < dk; i += LANES) {
+        _mm_storeu_si128((__m128i *)h, to_f16(key + i, dk - i));
+        for (int64_t j = 0; j < LANES && j < dk - i; j++) kt[(i + j) * HTH_KV_BLOCK] = h[j];
+    }
+    for (int64_t i = 0; i < dv; i += LANES) {
+        _mm_storeu_si128((__m128i *)h, to_f16(value + i, dv - i));
+        memcpy(vt + i, h, (size_t)(dv - i < LANES ? dv - i : LANES) * sizeof *h);
+    }
+}
 
 void hth_avx2_init_attention(hth_kernels *t) {
-    (void)t;
+    t->kv_append[HTH_KV_F16] = kv_append_f16;
+    t->attention_tile[HTH_KV_F16] = tile_f16;
+    t->attention_tile[HTH_KV_F32] = tile_f32;
+    t->attention_merge = merge;
+    t->attention_finish = finish;
 }
