@@ -8,6 +8,7 @@ moves to a newer Unicode version.
 
     tokenizer_unicode.py > src/text/unicode_table.c
 """
+
 import sys
 
 from tokenizers import Regex, __version__, pre_tokenizers

@@ -99,11 +99,11 @@ static bool grow_points(normalizer *n) {
 }
 
 static bool put(normalizer *n, const void *data, size_t size) {
-    if (n->out_capacity - n->out_size < size) {
-        size_t capacity = n->out_capacity;
+    if (n->out == NULL || n->out_capacity - n->out_size < size) {
+        size_t capacity = n->out == NULL ? n->size + 64 : n->out_capacity;
         while (capacity - n->out_size < size) {
             if (capacity > SIZE_MAX / 2) return false;
-            capacity = capacity == 0 ? n->size + 64 : capacity * 2;
+            capacity *= 2;
         }
         char *out = realloc(n->out, capacity);
         if (out == NULL) return false;
