@@ -289,7 +289,7 @@ static void bench_gemv(check *c, const hth_dtype_info *info, hth_dtype dtype) {
         int64_t k = ks[i / 2] / info->block * info->block;
         if (!check_begin(c, "gemv%s %s k=%" PRId64, cached ? "-cached" : "", info->name, k)) continue;
         double bytes = (double)hth_row_bytes(info, (uint64_t)k), read = limit_read_gbs(c);
-        int64_t columns = (int64_t)((cached ? 256e3 : 96e6) / bytes) / CHUNK * CHUNK;
+        int64_t columns = (int64_t)((cached ? 128e3 : 96e6) / bytes) / CHUNK * CHUNK;
         if (columns == 0) columns = CHUNK;
         double t = bench_shape(c, dtype, 1, columns, k), rate = bytes * (double)columns / t * 1e-9;
         printf("%-8s %-26s %7.1f GB/s  %3.0f %% of read %.1f  %7.1f GOP/s\n", c->tier->name, c->label, rate,

@@ -88,8 +88,23 @@ HTH_INLINE void transpose8x8(__m256i v[8]) {
     }
 }
 
-/* The F16 values at p, p + stride, …: each load brings one of them to its own 16-bit lane, so no load reaches behind
- * the last value. */
+/* The 32-bit words at p, p + stride, …: each load brings one of them to its own lane, so none reaches behind the last.
+ */
+#define HTH_WORD(i) v = _mm256_blend_epi32(v, load256(p + (i) * (stride - 4)), 1 << (i))
+HTH_INLINE __m256i words8(const uint8_t *p, int64_t stride) {
+    __m256i v = load256(p);
+    HTH_WORD(1);
+    HTH_WORD(2);
+    HTH_WORD(3);
+    HTH_WORD(4);
+    HTH_WORD(5);
+    HTH_WORD(6);
+    HTH_WORD(7);
+    return v;
+}
+#undef HTH_WORD
+
+/* The F16 values at p, p + stride, …, in the same way. */
 #define HTH_HALF(i) v = _mm_blend_epi16(v, load128(p + (i) * (stride - 2)), 1 << (i))
 HTH_INLINE __m256 halves8(const uint8_t *p, int64_t stride) {
     __m128i v = load128(p);

@@ -3,17 +3,9 @@
 
 #include "backends/cpu/x86/avx2/avx2.h"
 
-/* From this many rows on, unpacking a panel costs less than it saves. */
-enum { MANY_ROWS = 5 };
-
 HTH_INLINE void linear(hth_linear_fn *few, hth_linear_fn *many, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0,
                        int64_t r1, void *scratch) {
-    int64_t together = hth_avx2_few_rows(a->k, a->q->block);
-    if (r1 - r0 >= MANY_ROWS || !together) {
-        many(a, c0, c1, r0, r1, scratch);
-        return;
-    }
-    for (int64_t r = r0; r < r1; r += together) few(a, c0, c1, r, r1 - r < together ? r1 : r + together, scratch);
+    (r1 - r0 <= hth_avx2_few_rows(a->k, a->q->block) ? few : many)(a, c0, c1, r0, r1, scratch);
 }
 
 #define DEFINE(name, dtype, family)                                                                                    \

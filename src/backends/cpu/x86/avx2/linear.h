@@ -21,8 +21,8 @@
     X(q6_k, HTH_Q6_K, 256)                                                                                             \
     X(iq4_xs, HTH_IQ4_XS, 256)
 
-/* Few rows: weights are unpacked in registers, straight from the stream. hth_avx2_few_rows: how many rows of k elements
- * share one pass over the weights (0: k is too long for the scratch). */
+/* Few rows: weights are unpacked in registers, straight from the stream. At most hth_avx2_few_rows rows of k elements
+ * (0: k is too long for the scratch). */
 int64_t hth_avx2_few_rows(int64_t k, int block);
 #define DECLARE(name, dtype, family) hth_linear_fn hth_avx2_few_##name;
 HTH_QUANTIZED_FORMATS(DECLARE)

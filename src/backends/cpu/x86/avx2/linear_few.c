@@ -14,7 +14,7 @@
 enum {
     GROUP = 8,       /* blocks reduced together */
     COLUMNS = 16,    /* columns whose sums run together, in two registers: each alone would wait for itself */
-    MAX_ROWS = 4,    /* rows that share an unpacked weight */
+    MAX_ROWS = 3,    /* rows that share an unpacked weight; from four on a panel pays */
     PREFETCH = 1024, /* bytes ahead of the stream */
     TAIL_BYTES = GROUP * HTH_Q6_K_BYTES + 32
 };
@@ -66,25 +66,38 @@ HTH_INLINE __m256i dot32(const format32 *f, __m256i w, __m256i q) {
     return f->is_signed ? _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(q, w)) : _mm256_maddubs_epi16(w, q);
 }
 
-HTH_INLINE __m256 scales_of_stream(const format32 *f, const uint8_t *b) {
+/* The scales of eight blocks of the stream, and with has_min their minimums. */
+HTH_INLINE void scales_of_stream(const format32 *f, const uint8_t *b, __m256 *d, __m256 *m) {
     const int n = f->bytes;
-    if (!f->is_e8m0) return halves8(b, n);
-    return e8m0_scales(_mm256_setr_epi32(b[0], b[n], b[2 * n], b[3 * n], b[4 * n], b[5 * n], b[6 * n], b[7 * n]));
+    *m = _mm256_setzero_ps();
+    if (f->is_e8m0) {
+        *d = e8m0_scales(_mm256_setr_epi32(b[0], b[n], b[2 * n], b[3 * n], b[4 * n], b[5 * n], b[6 * n], b[7 * n]));
+        return;
+    }
+    __m256i x = words8(b, n), low = _mm256_and_si256(x, _mm256_set1_epi32(0xFFFF));
+    if (!f->has_min) {
+        *d = _mm256_cvtph_ps(_mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1)));
+        return;
+    }
+    x = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, _mm256_srli_epi32(x, 16)), 0xD8);
+    *d = _mm256_cvtph_ps(_mm256_castsi256_si128(x));
+    *m = _mm256_cvtph_ps(_mm256_extracti128_si256(x, 1));
 }
 
 /* f of eight consecutive blocks of the stream for each row; `at` is the stream's position in the activations. */
-HTH_INLINE void group32(const format32 *f, const uint8_t *w, const input *in, int64_t rows, int64_t at, int64_t to) {
+HTH_INLINE void group32(const format32 *f, const uint8_t *w, const input *in, int rows, int64_t at, int64_t to) {
     const __m256i one = _mm256_set1_epi16(1);
     __m256i weights[GROUP], p[GROUP];
     HTH_UNROLL for (int i = 0; i < GROUP; i++) weights[i] = f->weights(w + i * f->bytes);
-    __m256 d = scales_of_stream(f, w), m = f->has_min ? halves8(w + 2, f->bytes) : _mm256_setzero_ps();
-    for (int64_t r = 0; r < rows; r++) {
+    __m256 d, m;
+    scales_of_stream(f, w, &d, &m);
+    HTH_UNROLL for (int r = 0; r < rows; r++) {
         const int8_t *q = in[r].q + 32 * at;
         HTH_UNROLL for (int i = 0; i < GROUP; i++) {
             p[i] = dot32(f, weights[i], load256(q + 32 * i));
             if (f->max > 31) p[i] = _mm256_madd_epi16(p[i], one);
         }
-        /* Four products pairs of up to 31 * 127 fit in 16 bits; larger ones were widened. */
+        /* Sums of four pairs of products of up to 31 * 127 fit in 16 bits; larger ones were widened. */
         __m256i s = f->max > 31 ? sums32(p) : sums16(p);
         const char *side = (const char *)in[r].side + 4 * at;
         __m256 v;
@@ -115,41 +128,60 @@ HTH_INLINE __m256i scale_of(__m256i scale, int j) {
 }
 
 /* The partial sums of S, and of M with a minimum, of one block for each row. */
-HTH_INLINE void block256(const format256 *f, const uint8_t *w, const input *in, int64_t rows, int64_t at,
-                         __m256i s[MAX_ROWS][GROUP], __m256i m[MAX_ROWS][GROUP], int i) {
+HTH_INLINE void block256(const format256 *f, const uint8_t *w, const input *in, int rows, int64_t at,
+                         __m256i s[MAX_ROWS], __m256i m[MAX_ROWS]) {
     __m256i weights[8], scale, term;
     f->scales(w, &scale, &term);
     HTH_UNROLL for (int j = 0; j < 8; j++) weights[j] = f->weights(w, j);
-    for (int64_t r = 0; r < rows; r++) {
+    HTH_UNROLL for (int r = 0; r < rows; r++) {
         const int8_t *q = in[r].q + 256 * at;
-        __m256i sum = _mm256_setzero_si256();
+        s[r] = _mm256_setzero_si256();
         if (f->has_min || f->bias) {
             __m256i t = _mm256_madd_epi16(term, load256((const char *)in[r].side + 32 * at));
-            if (f->has_min) m[r][i] = t;
-            else sum = t;
+            if (f->has_min) m[r] = t;
+            else s[r] = t;
         }
         HTH_UNROLL for (int j = 0; j < 8; j++) {
             __m256i x = load256(q + 32 * j), p;
             if (f->is_signed) p = _mm256_maddubs_epi16(_mm256_abs_epi8(weights[j]), _mm256_sign_epi8(x, weights[j]));
             else p = _mm256_maddubs_epi16(weights[j], x);
-            sum = _mm256_add_epi32(sum, _mm256_madd_epi16(p, scale_of(scale, j)));
+            s[r] = in_order(_mm256_add_epi32(s[r], _mm256_madd_epi16(p, scale_of(scale, j))));
         }
-        s[r][i] = sum;
     }
 }
 
-HTH_INLINE void group256(const format256 *f, const uint8_t *w, const input *in, int64_t rows, int64_t at, int64_t to) {
-    __m256i s[MAX_ROWS][GROUP], m[MAX_ROWS][GROUP];
-    for (int i = 0; i < GROUP; i++) {
-        const uint8_t *b = w + i * f->bytes;
-        for (int line = 0; line < f->bytes; line += 64) _mm_prefetch((const char *)b + PREFETCH + line, _MM_HINT_T0);
-        block256(f, b, in, rows, at + i, s, m, i);
+/* Two blocks, as the first level of sums32. */
+HTH_INLINE void pair256(const format256 *f, const uint8_t *w, const input *in, int rows, int64_t at,
+                        __m256i s[MAX_ROWS], __m256i m[MAX_ROWS]) {
+    __m256i s1[MAX_ROWS], m1[MAX_ROWS];
+    _mm_prefetch((const char *)w + PREFETCH, _MM_HINT_T0);
+    for (int line = 64; line < 2 * f->bytes; line += 64) _mm_prefetch((const char *)w + PREFETCH + line, _MM_HINT_T0);
+    block256(f, w, in, rows, at, s, m);
+    block256(f, w + f->bytes, in, rows, at + 1, s1, m1);
+    HTH_UNROLL for (int r = 0; r < rows; r++) {
+        s[r] = add_halves32(s[r], s1[r]);
+        if (f->has_min) m[r] = add_halves32(m[r], m1[r]);
+    }
+}
+
+HTH_INLINE void group256(const format256 *f, const uint8_t *w, const input *in, int rows, int64_t at, int64_t to) {
+    __m256i s[2][MAX_ROWS], m[2][MAX_ROWS];
+    for (int h = 0; h < 2; h++) {
+        const uint8_t *b = w + 4 * h * f->bytes;
+        __m256i s0[MAX_ROWS], s1[MAX_ROWS], m0[MAX_ROWS], m1[MAX_ROWS];
+        pair256(f, b, in, rows, at + 4 * h, s0, m0);
+        pair256(f, b + 2 * f->bytes, in, rows, at + 4 * h + 2, s1, m1);
+        HTH_UNROLL for (int r = 0; r < rows; r++) {
+            s[h][r] = _mm256_add_epi32(evens32(s0[r], s1[r]), odds32(s0[r], s1[r]));
+            if (f->has_min) m[h][r] = _mm256_add_epi32(evens32(m0[r], m1[r]), odds32(m0[r], m1[r]));
+        }
     }
     __m256 d = halves8(w + f->d_at, f->bytes), dmin = _mm256_setzero_ps();
     if (f->has_min) dmin = negative(halves8(w + f->dmin_at, f->bytes));
-    for (int64_t r = 0; r < rows; r++) {
-        __m256 v = _mm256_cvtepi32_ps(sums32(s[r]));
-        if (f->has_min) v = _mm256_fmadd_ps(v, d, _mm256_mul_ps(dmin, _mm256_cvtepi32_ps(sums32(m[r]))));
+    HTH_UNROLL for (int r = 0; r < rows; r++) {
+        __m256 v = _mm256_cvtepi32_ps(join_halves(s[0][r], s[1][r]));
+        if (f->has_min)
+            v = _mm256_fmadd_ps(v, d, _mm256_mul_ps(dmin, _mm256_cvtepi32_ps(join_halves(m[0][r], m[1][r]))));
         else v = _mm256_mul_ps(v, d);
         _mm256_storeu_ps(in[r].f + to, v);
     }
@@ -181,7 +213,7 @@ typedef struct format {
     const format256 *f256;
 } format;
 
-HTH_INLINE void group(format f, const uint8_t *w, const input *in, int64_t rows, int64_t at, int64_t to) {
+HTH_INLINE void group(format f, const uint8_t *w, const input *in, int rows, int64_t at, int64_t to) {
     if (f.f32) {
         for (int line = 0; line < GROUP * f.f32->bytes; line += 64)
             _mm_prefetch((const char *)w + PREFETCH + line, _MM_HINT_T0);
@@ -192,26 +224,24 @@ HTH_INLINE void group(format f, const uint8_t *w, const input *in, int64_t rows,
 }
 
 /* f of n blocks that follow each other in memory, the first of which begins a column. */
-HTH_INLINE void stream(format f, const uint8_t *w, const input *in, int64_t rows, int64_t blocks, int64_t n,
-                       int64_t to) {
+HTH_INLINE void stream(format f, const uint8_t *w, const input *in, int rows, int64_t blocks, int64_t n, int64_t to) {
     const int64_t bytes = f.f32 ? f.f32->bytes : f.f256->bytes;
-    int64_t at = 0, i = 0;
-    for (; i + GROUP <= n; i += GROUP) {
-        group(f, w + i * bytes, in, rows, at, to + i);
+    uint8_t tail[TAIL_BYTES];
+    for (int64_t at = 0, i = 0; i < n; i += GROUP) {
+        const uint8_t *b = w + i * bytes;
+        if (n - i < GROUP) { /* the last blocks of the matrix: a copy, filled up with zeros, keeps loads inside */
+            memset(tail, 0, sizeof tail);
+            b = memcpy(tail, b, (size_t)((n - i) * bytes));
+        }
+        group(f, b, in, rows, at, to + i);
         for (at += GROUP; at >= blocks;) at -= blocks;
     }
-    if (i == n) return;
-    /* The last blocks of the matrix: a copy, filled up with zeros, keeps loads inside. */
-    uint8_t tail[TAIL_BYTES];
-    memset(tail, 0, sizeof tail);
-    memcpy(tail, w + i * bytes, (size_t)((n - i) * bytes));
-    group(f, tail, in, rows, at, to + i);
 }
 
-HTH_INLINE void few(format f, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1, void *scratch) {
+HTH_INLINE void few(format f, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int rows, void *scratch) {
     const hth_qact *x = a->q;
     const int64_t blocks = x->blocks, block = f.f32 ? 32 : 256, bytes = f.f32 ? f.f32->bytes : f.f256->bytes;
-    const int64_t rows = r1 - r0, wrapped = blocks + GROUP;
+    const int64_t wrapped = blocks + GROUP;
     assert(rows <= hth_avx2_few_rows(x->k, (int)block));
     input in[MAX_ROWS];
     uint8_t *at = scratch;
@@ -228,9 +258,9 @@ HTH_INLINE void few(format f, const hth_linear *a, int64_t c0, int64_t c1, int64
     for (int64_t c = c0; c < c1; c += COLUMNS) {
         const uint8_t *w = (const uint8_t *)a->w + c * a->row_bytes;
         const int64_t n = c1 - c < COLUMNS ? c1 - c : COLUMNS;
-        if (packed) stream(f, w, in, rows, blocks, n * blocks, 0);
-        else
-            for (int64_t i = 0; i < n; i++) stream(f, w + i * a->row_bytes, in, rows, blocks, blocks, i * blocks);
+        const int64_t columns_a_run = packed ? n : 1;
+        for (int64_t i = 0; i < n; i += columns_a_run)
+            stream(f, w + i * a->row_bytes, in, rows, blocks, columns_a_run * blocks, i * blocks);
         for (int64_t r = 0; r < rows; r++) {
             __m256 acc[2];
             ordered_sums(in[r].f, in[r].dy, blocks, acc);
@@ -247,7 +277,10 @@ HTH_INLINE void few(format f, const hth_linear *a, int64_t c0, int64_t c1, int64
 #define DEFINE(name, dtype, family)                                                                                    \
     void hth_avx2_few_##name(const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1, void *scratch) {     \
         const format f = FORMAT_##family(name);                                                                        \
-        if (r1 - r0 == 1) few(f, a, c0, c1, r0, r0 + 1, scratch);                                                      \
-        else few(f, a, c0, c1, r0, r1, scratch);                                                                       \
+        switch (r1 - r0) {                                                                                             \
+        case 1: few(f, a, c0, c1, r0, 1, scratch); break;                                                              \
+        case 2: few(f, a, c0, c1, r0, 2, scratch); break;                                                              \
+        default: few(f, a, c0, c1, r0, MAX_ROWS, scratch); break;                                                      \
+        }                                                                                                              \
     }
 HTH_QUANTIZED_FORMATS(DEFINE)
