@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/status.h"
 #include "gguf/gguf.h"
 #include "hearth/tokenizer.h"
@@ -47,7 +48,9 @@ typedef struct hth_vocab {
     bool raw;      /* merges work on UTF-8 characters; spaces stand for U+2581 in all texts here */
     uint32_t size; /* number of tokens */
     uint8_t *types;
-    bool *ends; /* the token ends a generation */
+    bool *ends;       /* the token ends a generation */
+    hth_arena tables; /* holds bytes, offsets and texts */
+    hth_arena merges; /* holds pairs */
 
     /* What each token adds to the output: the bytes it stands for; for control tokens and the like their own text. */
     char *bytes;

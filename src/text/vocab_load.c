@@ -21,12 +21,10 @@ static hearth_status no_memory(const char *what, uint64_t count, hearth_error *e
 void hth_vocab_free(hth_vocab *v) {
     free(v->types);
     free(v->ends);
-    free(v->bytes);
-    free(v->offsets);
-    free(v->texts);
-    free(v->pairs);
     free(v->order);
     free(v->specials.list);
+    hth_arena_unmap(&v->tables);
+    hth_arena_unmap(&v->merges);
     *v = (hth_vocab){0};
 }
 
@@ -192,21 +190,65 @@ static bool space_behind_other(const char *text, size_t size) {
     return false;
 }
 
+/* Slots to be filled soon: each is on its way into the cache while others are filled. */
+enum { PENDING = 32 };
+
+typedef struct pending_texts {
+    struct {
+        uint64_t hash;
+        hearth_token id;
+    } list[PENDING];
+    unsigned count;
+} pending_texts;
+
+static void fill_texts(hth_vocab *v, pending_texts *p) {
+    for (unsigned i = 0; i < p->count; i++) {
+        hearth_token id = p->list[i].id;
+        uint64_t hash = p->list[i].hash;
+        uint32_t at = v->offsets[id];
+        /* Of several tokens with one text, the last. */
+        size_t slot = text_slot(v, v->bytes + at, v->offsets[id + 1] - at, hash);
+        v->texts[slot] = (hth_text_slot){(uint32_t)(hash >> 32), id};
+    }
+    p->count = 0;
+}
+
+static void add_text(hth_vocab *v, pending_texts *p, hearth_token id, const char *text, size_t size) {
+    uint64_t hash = hth_vocab_hash(v->key, text, size);
+    __builtin_prefetch(&v->texts[hash & v->text_mask], 1);
+    p->list[p->count].hash = hash;
+    p->list[p->count].id = id;
+    if (++p->count == PENDING) fill_texts(v, p);
+}
+
+/* Reserve the tables from an arena, which counts or is mapped. */
+static void carve_texts(hth_vocab *v, hth_arena *arena, uint64_t text_bytes) {
+    v->texts = HTH_ARENA_NEW(arena, hth_text_slot, v->text_mask + 1);
+    v->offsets = HTH_ARENA_NEW(arena, uint32_t, v->size + 1u);
+    v->bytes = HTH_ARENA_NEW(arena, char, text_bytes + 1);
+}
+
+static hearth_status map_texts(hth_vocab *v, const hth_gguf_kv *tokens, hearth_error *err) {
+    uint64_t text_bytes = tokens->size - tokens->count * sizeof(uint64_t); /* every string follows its length */
+    if (text_bytes >= UINT32_MAX)
+        return hth_fail(err, HEARTH_UNSUPPORTED, "key \"%s\" has %" PRIu64 " bytes of text; 4 GiB is the most", TOKENS,
+                        text_bytes);
+    hth_arena counting = hth_arena_counting();
+    v->text_mask = slot_mask(v->size);
+    carve_texts(v, &counting, text_bytes);
+    HTH_TRY(hth_arena_map(&v->tables, counting.used, "the tokenizer's vocabulary", err));
+    carve_texts(v, &v->tables, text_bytes);
+    memset(v->texts, 0xFF, (v->text_mask + 1) * sizeof *v->texts); /* all HTH_NO_TOKEN */
+    return HEARTH_OK;
+}
+
 static hearth_status build_texts(hth_vocab *v, const hth_gguf_kv *tokens, hearth_error *err) {
     hth_alphabet alphabet;
-    hth_alphabet_init(&alphabet);
-    uint64_t total = tokens->size - tokens->count * sizeof(uint64_t); /* every string follows its length */
-    if (total >= UINT32_MAX)
-        return hth_fail(err, HEARTH_UNSUPPORTED, "key \"%s\" has %" PRIu64 " bytes of text; 4 GiB is the most", TOKENS,
-                        total);
-    v->text_mask = slot_mask(v->size);
-    v->bytes = malloc(total + 1);
-    v->offsets = malloc((v->size + UINT64_C(1)) * sizeof *v->offsets);
-    v->texts = malloc((v->text_mask + 1) * sizeof *v->texts);
-    if (v->bytes == NULL || v->offsets == NULL || v->texts == NULL) return no_memory("tokens", v->size, err);
-    memset(v->texts, 0xFF, (v->text_mask + 1) * sizeof *v->texts); /* all HTH_NO_TOKEN */
-    v->cuts_words = true;
+    pending_texts pending = {.count = 0};
     uint32_t at = 0;
+    hth_alphabet_init(&alphabet);
+    HTH_TRY(map_texts(v, tokens, err));
+    v->cuts_words = true;
     for (uint32_t id = 0; id < v->size; id++) {
         hth_string text;
         size_t size;
@@ -217,18 +259,16 @@ static hearth_status build_texts(hth_vocab *v, const hth_gguf_kv *tokens, hearth
         v->offsets[id + 1] = at + (uint32_t)size;
         if (size > v->longest) v->longest = (uint32_t)size;
         if (merges) {
-            uint64_t hash = hth_vocab_hash(v->key, v->bytes + at, size);
-            v->texts[text_slot(v, v->bytes + at, size, hash)] =
-                (hth_text_slot){(uint32_t)(hash >> 32), (hearth_token)id};
+            add_text(v, &pending, (hearth_token)id, v->bytes + at, size);
             if (v->raw && v->cuts_words) v->cuts_words = !space_behind_other(v->bytes + at, size);
         }
         at += (uint32_t)size;
     }
-    if (!v->raw)
-        for (unsigned byte = 0; byte < 256; byte++) {
-            char c = (char)byte;
-            v->byte_token[byte] = hth_vocab_find(v, &c, 1);
-        }
+    fill_texts(v, &pending);
+    for (unsigned byte = 0; byte < 256 && !v->raw; byte++) {
+        char c = (char)byte;
+        v->byte_token[byte] = hth_vocab_find(v, &c, 1);
+    }
     return HEARTH_OK;
 }
 
@@ -260,7 +300,10 @@ static hearth_status read_scores(hth_vocab *v, const hth_gguf *g, hearth_error *
 typedef struct merge_reader {
     hth_vocab *v;
     hth_alphabet alphabet;
-    char *buffer; /* room for three times the longest piece */
+    char *buffer;      /* room for three times the longest piece */
+    hearth_token last; /* what the merge before this one made */
+    hth_pair_slot pending[PENDING];
+    unsigned pending_count;
 } merge_reader;
 
 /* The token with this text, in the notation of the file. */
@@ -276,12 +319,31 @@ static hearth_token find_written(merge_reader *r, const char *text, size_t size)
 /* The token whose piece is that of `left` and then that of `right`. */
 static hearth_token find_merged(merge_reader *r, hearth_token left, hearth_token right) {
     const hth_vocab *v = r->v;
-    uint32_t left_size = v->offsets[left + 1] - v->offsets[left],
-             right_size = v->offsets[right + 1] - v->offsets[right];
-    if ((uint64_t)left_size + right_size > v->longest) return HTH_NO_TOKEN;
-    memcpy(r->buffer, v->bytes + v->offsets[left], left_size);
-    memcpy(r->buffer + left_size, v->bytes + v->offsets[right], right_size);
+    const char *left_text = v->bytes + v->offsets[left], *right_text = v->bytes + v->offsets[right];
+    size_t left_size = v->offsets[left + 1] - v->offsets[left];
+    size_t right_size = v->offsets[right + 1] - v->offsets[right];
+    if (left_size + right_size > v->longest) return HTH_NO_TOKEN;
+    memcpy(r->buffer, left_text, left_size);
+    memcpy(r->buffer + left_size, right_text, right_size);
+    /* Most vocabularies number their tokens in the order of their merges. */
+    hearth_token next = r->last + 1;
+    if ((uint32_t)next < v->size && v->types[next] == HTH_TOKEN_NORMAL &&
+        is_token(v, next, r->buffer, left_size + right_size))
+        return next;
     return hth_vocab_find(v, r->buffer, left_size + right_size);
+}
+
+static void fill_pairs(merge_reader *r) {
+    hth_vocab *v = r->v;
+    for (unsigned k = 0; k < r->pending_count; k++) {
+        const hth_pair_slot *pair = &r->pending[k];
+        size_t i = hth_vocab_pair_hash(v->key, pair->left, pair->right);
+        hth_pair_slot *slot = &v->pairs[i & v->pair_mask];
+        while (slot->left != HTH_NO_TOKEN && (slot->left != pair->left || slot->right != pair->right))
+            slot = &v->pairs[++i & v->pair_mask];
+        if (slot->left == HTH_NO_TOKEN) *slot = *pair; /* else an earlier merge of the two counts */
+    }
+    r->pending_count = 0;
 }
 
 static hearth_status read_merge(merge_reader *r, uint32_t rank, hth_string text, hearth_error *err) {
@@ -297,35 +359,41 @@ static hearth_status read_merge(merge_reader *r, uint32_t rank, hth_string text,
     if (merged < 0)
         return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\": merge %" PRIu32 " (\"%.*s\") is about no tokens", MERGES,
                         rank, (int)(text.size < 60 ? text.size : 60), text.data);
-    for (size_t i = hth_vocab_pair_hash(v->key, left, right);; i++) {
-        hth_pair_slot *slot = &v->pairs[i & v->pair_mask];
-        if (slot->left == left && slot->right == right) return HEARTH_OK; /* an earlier merge of the two counts */
-        if (slot->left != HTH_NO_TOKEN) continue;
-        *slot = (hth_pair_slot){left, right, rank, merged};
-        return HEARTH_OK;
-    }
+    r->last = merged;
+    __builtin_prefetch(&v->pairs[hth_vocab_pair_hash(v->key, left, right) & v->pair_mask], 1);
+    r->pending[r->pending_count++] = (hth_pair_slot){left, right, rank, merged};
+    if (r->pending_count == PENDING) fill_pairs(r);
+    return HEARTH_OK;
+}
+
+static hearth_status map_pairs(hth_vocab *v, size_t count, hearth_error *err) {
+    hth_arena counting = hth_arena_counting();
+    v->pair_mask = slot_mask(count);
+    HTH_ARENA_NEW(&counting, hth_pair_slot, v->pair_mask + 1);
+    HTH_TRY(hth_arena_map(&v->merges, counting.used, "the tokenizer's merges", err));
+    v->pairs = HTH_ARENA_NEW(&v->merges, hth_pair_slot, v->pair_mask + 1);
+    memset(v->pairs, 0xFF, (v->pair_mask + 1) * sizeof *v->pairs); /* all free */
+    return HEARTH_OK;
 }
 
 static hearth_status read_merges(hth_vocab *v, const hth_gguf *g, hearth_error *err) {
     const hth_gguf_kv *kv;
     HTH_TRY(find_array(g, MERGES, true, UINT64_MAX, &kv, err));
-    uint64_t count = kv == NULL ? 0 : kv->count;
     if (kv == NULL) return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\" is missing", MERGES);
-    if (count > MAX_MERGES)
-        return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\" has %" PRIu64 " elements; %d is the most", MERGES, count,
+    if (kv->count > MAX_MERGES)
+        return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\" has %" PRIu64 " elements; %d is the most", MERGES, kv->count,
                         MAX_MERGES);
-    v->pair_mask = slot_mask((size_t)count);
-    v->pairs = malloc((v->pair_mask + 1) * sizeof *v->pairs);
-    merge_reader r = {.v = v, .buffer = malloc(3 * (size_t)v->longest + 1)};
+    HTH_TRY(map_pairs(v, (size_t)kv->count, err));
+    merge_reader r = {.v = v, .buffer = malloc(3 * (size_t)v->longest + 1), .last = HTH_NO_TOKEN};
+    if (r.buffer == NULL) return no_memory("merges", kv->count, err);
     hth_alphabet_init(&r.alphabet);
     hearth_status status = HEARTH_OK;
-    if (v->pairs == NULL || r.buffer == NULL) status = no_memory("merges", count, err);
-    else memset(v->pairs, 0xFF, (v->pair_mask + 1) * sizeof *v->pairs); /* all free */
-    for (uint64_t i = 0; i < count && status == HEARTH_OK; i++) {
+    for (uint64_t i = 0; i < kv->count && status == HEARTH_OK; i++) {
         hth_string text;
         status = hth_gguf_string_at(kv, i, &text, err);
         if (status == HEARTH_OK) status = read_merge(&r, (uint32_t)i, text, err);
     }
+    fill_pairs(&r);
     free(r.buffer);
     return status;
 }

@@ -137,10 +137,14 @@ static hearth_status find_known(role_finder *f, const hth_gguf_kv *tokens, heart
                 f->id_of[k] = (hearth_token)id;
     }
     const hth_gguf_kv *merges = hth_gguf_find(f->g, "tokenizer.ggml.merges");
-    if (merges == NULL || merges->type != HTH_GGUF_ARRAY || merges->element != HTH_GGUF_STRING) return HEARTH_OK;
-    for (size_t k = 0; k < KNOWN_COUNT; k++)
-        f->is_text[k] = f->id_of[k] != HTH_NO_TOKEN && f->v->types[f->id_of[k]] == HTH_TOKEN_NORMAL &&
-                        is_merged(merges, known[k].text, sizes[k]);
+    bool have_merges = merges != NULL && merges->type == HTH_GGUF_ARRAY && merges->element == HTH_GGUF_STRING;
+    for (size_t k = 0; k < KNOWN_COUNT; k++) {
+        if (f->id_of[k] == HTH_NO_TOKEN) continue;
+        unsigned type = f->v->types[f->id_of[k]];
+        bool is_markup = type == HTH_TOKEN_USER && strcmp(known[k].text, "</s>") == 0 && f->id_of[k] != f->v->eos;
+        f->is_text[k] =
+            is_markup || (type == HTH_TOKEN_NORMAL && have_merges && is_merged(merges, known[k].text, sizes[k]));
+    }
     return HEARTH_OK;
 }
 
