@@ -6,6 +6,7 @@
 
 void hth_avx2_init_quantize(hth_kernels *t);
 void hth_avx2_init_linear(hth_kernels *t);
+void hth_avx2_init_linear_float(hth_kernels *t);
 void hth_avx2_init_rows(hth_kernels *t);
 void hth_avx2_init_attention(hth_kernels *t);
 

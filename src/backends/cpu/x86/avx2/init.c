@@ -4,6 +4,7 @@ void hth_kernels_avx2(hth_kernels *t) {
     t->name = "avx2";
     hth_avx2_init_quantize(t);
     hth_avx2_init_linear(t);
+    hth_avx2_init_linear_float(t);
     hth_avx2_init_rows(t);
     hth_avx2_init_attention(t);
 }
