@@ -16,7 +16,7 @@ foreach(target ${targets})
       $<TARGET_OBJECTS:hearth_base> $<TARGET_OBJECTS:hearth_gguf> $<TARGET_OBJECTS:hearth_text>)
     target_include_directories(${name} PRIVATE
       ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/tests)
-    target_link_libraries(${name} PRIVATE hearth_flags PkgConfig::PCRE2 PkgConfig::UTF8PROC PkgConfig::JANSSON
+    target_link_libraries(${name} PRIVATE hearth_flags PkgConfig::UTF8PROC
       Threads::Threads m)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   endif()
