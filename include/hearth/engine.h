@@ -5,8 +5,8 @@
  *   hearth_session_sync     makes a session hold exactly these tokens, keeping the prefix it already has
  *   hearth_engine_run       computes rows of one or several sessions together (batched decode)
  *
- * Same bits: the logits of a row are bit-for-bit the same whatever else is in the call, however the tokens were cut into
- * calls and passes, for any number of threads and any instruction set.
+ * Same bits: the logits of a row are bit-for-bit the same whatever else is in the call, however the tokens were cut
+ * into calls and passes, for any number of threads and any instruction set.
  *
  * Threads: one thread at a time may be inside an engine and its sessions. Different engines are independent.
  * After open, calls allocate nothing.
@@ -31,8 +31,8 @@ typedef struct hearth_session hearth_session;
 
 /* ---- Open ---- */
 
-/* Open the model at PATH. options may be NULL (defaults). On failure *out is NULL, everything is released, and the error
- * names what was wrong; over the budget, every term of the plan is in the text. */
+/* Open the model at PATH. options may be NULL (defaults). On failure *out is NULL, everything is released, and the
+ * error names what was wrong; over the budget, every term of the plan is in the text. */
 HEARTH_API hearth_status hearth_engine_open(const char *path, const hearth_options *options, hearth_engine **out,
                                             hearth_error *err);
 /* Release; sessions still open are released with it. *engine becomes NULL; NULL is ignored. */
@@ -43,12 +43,12 @@ typedef struct hearth_model_info {
     const char *name;         /* general.name, "" when absent */
     int32_t vocab;            /* logits a row */
     int64_t layers, embedding;
-    int64_t model_context;    /* positions the model was made for */
-    int64_t context;          /* positions a session of this engine can hold */
+    int64_t model_context;           /* positions the model was made for */
+    int64_t context;                 /* positions a session of this engine can hold */
     int64_t rows, outputs, sessions; /* as planned */
     int threads;
-    const char *kernels;      /* tier in use: "avx2" */
-    const char *kv;           /* "f16" or "f32" */
+    const char *kernels; /* tier in use: "avx2" */
+    const char *kv;      /* "f16" or "f32" */
 } hearth_model_info;
 
 /* Facts; pointers live as long as the engine. */
@@ -58,27 +58,29 @@ HEARTH_API const hearth_tokenizer *hearth_engine_tokenizer(const hearth_engine *
 
 /* One row of the bill that open paid. */
 typedef struct hearth_ledger_row {
-    const char *what;      /* "map", "tokenizer", "program", "kernels", "plan", "arenas", "residency", "warm pass" … */
+    const char *what; /* "map", "tokenizer", "program", "kernels", "plan", "arenas", "residency", "warm pass" … */
     double start_ms, end_ms; /* since open began */
-    double exposed_ms;     /* time that open waited for this alone; exposed times sum to the total */
-    uint64_t bytes;        /* mapped, allocated or read */
+    double exposed_ms;       /* time that open waited for this alone; exposed times sum to the total */
+    uint64_t bytes;          /* mapped, allocated or read */
     uint64_t minor_faults, major_faults;
 } hearth_ledger_row;
 
+/* The bill, in the order it was paid: *rows lives as long as the engine; the answer is how many there are. */
 HEARTH_API size_t hearth_engine_ledger(const hearth_engine *engine, const hearth_ledger_row **rows);
 
 /* One term of the memory plan. */
 typedef struct hearth_plan_term {
     const char *what; /* "weights (mapped)", "KV blocks", "activations" … */
     uint64_t bytes;
-    int mapped;       /* 1: pages of the file, which the system may take back; 0: private memory */
+    int mapped; /* 1: pages of the file, which the system may take back; 0: private memory */
 } hearth_plan_term;
 
+/* The plan that was made at open: *terms lives as long as the engine; the answer is how many there are. */
 HEARTH_API size_t hearth_engine_plan(const hearth_engine *engine, const hearth_plan_term **terms);
 
 /* Work done since open; every field only grows. */
 typedef struct hearth_counters {
-    uint64_t calls;        /* run and sync */
+    uint64_t calls; /* run and sync */
     uint64_t passes;
     uint64_t rows;         /* tokens computed */
     uint64_t outputs;      /* rows of logits made */
@@ -87,6 +89,7 @@ typedef struct hearth_counters {
     uint64_t blocks_total; /* KV blocks planned */
 } hearth_counters;
 
+/* Copy the counters as they are now. */
 HEARTH_API void hearth_engine_counters(const hearth_engine *engine, hearth_counters *out);
 
 /* ---- Explain: what open would do, computing nothing and touching no weight ---- */
@@ -115,9 +118,10 @@ typedef struct hearth_sync_report {
     int64_t passes;
 } hearth_sync_report;
 
-/* Make the session hold exactly `tokens` (count >= 1): keep the common prefix, go back, compute the rest. *logits are those
- * of the last token, valid until the next call on the engine; it is computed again when the whole request was held. report
- * may be NULL. HEARTH_TOO_LONG, with both numbers, when the context is too small: then nothing has changed. */
+/* Make the session hold exactly `tokens` (count >= 1): keep the common prefix, go back, compute the rest. *logits are
+ * those of the last token, valid until the next call on the engine; it is computed again when the whole request was
+ * held. report may be NULL. HEARTH_TOO_LONG, with both numbers, when the context is too small: then nothing has
+ * changed. */
 HEARTH_API hearth_status hearth_session_sync(hearth_session *session, const hearth_token *tokens, int64_t count,
                                              const float **logits, hearth_sync_report *report, hearth_error *err);
 
@@ -133,14 +137,15 @@ typedef enum hearth_outputs {
 typedef struct hearth_item {
     hearth_session *session;
     const hearth_token *tokens;
-    int64_t count;         /* >= 1 */
+    int64_t count; /* >= 1 */
     hearth_outputs outputs;
-    const float *logits;   /* out: [outputs of this item][vocab], valid until the next call on the engine; NULL for none */
+    const float
+        *logits; /* out: [outputs of this item][vocab], valid until the next call on the engine; NULL for none */
 } hearth_item;
 
-/* Append all items' tokens, each session at most once, in as few passes as the rows need. All checks (ids, context, blocks,
- * outputs planned) come before any row runs: a refused call has changed nothing. A failure inside a pass poisons the
- * sessions of that call by name. */
+/* Append all items' tokens, each session at most once, in as few passes as the rows need. All checks (ids, context,
+ * blocks, outputs planned) come before any row runs: a refused call has changed nothing. A failure inside a pass
+ * poisons the sessions of that call by name. */
 HEARTH_API hearth_status hearth_engine_run(hearth_engine *engine, hearth_item *items, size_t count, hearth_error *err);
 
 /* The passes of a call, for a progress display: called on the calling thread after each pass with rows done and rows in

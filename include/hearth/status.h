@@ -18,25 +18,25 @@ extern "C" {
 #endif
 
 /* name, text */
-#define HEARTH_STATUS_LIST(X)                                                                      \
-    X(OK, "success")                                                                               \
-    X(BAD_ARGUMENT, "bad argument")         /* a call's argument is outside what is documented */  \
-    X(BAD_OPTION, "bad option")             /* unknown option name, or a value out of range */     \
-    X(NOT_FOUND, "not found")               /* no such file, key or session */                     \
-    X(IO, "input/output error")             /* the system refused to open, read or map */          \
-    X(BAD_FILE, "malformed file")           /* the bytes contradict the format */                  \
-    X(UNSUPPORTED, "not supported")         /* well formed, but nothing here can use it */         \
-    X(NO_MEMORY, "out of memory")           /* the system refused an allocation or a thread */     \
-    X(OVER_BUDGET, "over the budget")       /* the plan does not fit what was allowed */           \
-    X(TOO_LONG, "too long")                 /* more tokens, rows or outputs than were planned */   \
-    X(POISONED, "poisoned")                 /* a non-finite value or a lost page; see its text */  \
-    X(CANCELLED, "cancelled")               /* the caller asked to stop */
+#define HEARTH_STATUS_LIST(X)                                                                                          \
+    X(OK, "success")                                                                                                   \
+    X(BAD_ARGUMENT, "bad argument")   /* a call's argument is outside what is documented */                            \
+    X(BAD_OPTION, "bad option")       /* unknown option name, or a value out of range */                               \
+    X(NOT_FOUND, "not found")         /* no such file, key or session */                                               \
+    X(IO, "input/output error")       /* the system refused to open, read or map */                                    \
+    X(BAD_FILE, "malformed file")     /* the bytes contradict the format */                                            \
+    X(UNSUPPORTED, "not supported")   /* well formed, but nothing here can use it */                                   \
+    X(NO_MEMORY, "out of memory")     /* the system refused an allocation or a thread */                               \
+    X(OVER_BUDGET, "over the budget") /* the plan does not fit what was allowed */                                     \
+    X(TOO_LONG, "too long")           /* more tokens, rows or outputs than were planned */                             \
+    X(POISONED, "poisoned")           /* a non-finite value or a lost page; see its text */                            \
+    X(CANCELLED, "cancelled")         /* the caller asked to stop */
 
 typedef enum hearth_status {
 #define X(name, text) HEARTH_##name,
     HEARTH_STATUS_LIST(X)
 #undef X
-    HEARTH_STATUS_COUNT
+        HEARTH_STATUS_COUNT
 } hearth_status;
 
 typedef struct hearth_error {

@@ -1,8 +1,8 @@
 /* Text to token ids and back, from the vocabulary in a GGUF file. Usable without an engine.
  *
- * Threads: a hearth_tokenizer is read-only after open and may be shared by any number of threads. A hearth_detokenizer and
- * a hearth_stop_matcher belong to one stream and one thread at a time.
- * Text is bytes with a size; it need not be valid UTF-8 and may contain NUL: encode then decode gives the bytes back.
+ * Threads: a hearth_tokenizer is read-only after open and may be shared by any number of threads. A hearth_detokenizer
+ * and a hearth_stop_matcher belong to one stream and one thread at a time. Text is bytes with a size; it need not be
+ * valid UTF-8 and may contain NUL: encode then decode gives the bytes back.
  */
 #ifndef HEARTH_TOKENIZER_H
 #define HEARTH_TOKENIZER_H
@@ -35,8 +35,8 @@ enum {
     HEARTH_ENCODE_ADD = 2      /* add BOS / EOS where the file says so */
 };
 
-/* Encode `size` bytes. Writes at most `capacity` ids to `out` (may be NULL when capacity is 0) and the number of ids the
- * text has to *count, also when it is more than capacity (then nothing beyond capacity is written and the status is
+/* Encode `size` bytes. Writes at most `capacity` ids to `out` (may be NULL when capacity is 0) and the number of ids
+ * the text has to *count, also when it is more than capacity (then nothing beyond capacity is written and the status is
  * HEARTH_TOO_LONG). Time is linear in size up to a logarithm; the C stack used does not depend on the text. */
 HEARTH_API hearth_status hearth_tokenizer_encode(const hearth_tokenizer *tokenizer, const char *text, size_t size,
                                                  unsigned flags, hearth_token *out, size_t capacity, size_t *count,
@@ -49,24 +49,27 @@ HEARTH_API hearth_status hearth_tokenizer_piece(const hearth_tokenizer *tokenize
 
 /* Bytes of a whole sequence; same writing rule as encode (*size is the full size). A leading space that encoding added
  * (SentencePiece) is removed, so decode(encode(x)) == x. */
-HEARTH_API hearth_status hearth_tokenizer_decode(const hearth_tokenizer *tokenizer, const hearth_token *ids, size_t count,
-                                                 int special, char *out, size_t capacity, size_t *size,
+HEARTH_API hearth_status hearth_tokenizer_decode(const hearth_tokenizer *tokenizer, const hearth_token *ids,
+                                                 size_t count, int special, char *out, size_t capacity, size_t *size,
                                                  hearth_error *err);
 
-HEARTH_API int32_t hearth_tokenizer_size(const hearth_tokenizer *tokenizer); /* number of ids */
+HEARTH_API int32_t hearth_tokenizer_size(const hearth_tokenizer *tokenizer);     /* number of ids */
 HEARTH_API const char *hearth_tokenizer_kind(const hearth_tokenizer *tokenizer); /* "gpt2", "llama", "gemma4" */
-HEARTH_API const char *hearth_tokenizer_pre(const hearth_tokenizer *tokenizer);  /* pre-tokenizer in force, "" if none */
+HEARTH_API const char *hearth_tokenizer_pre(const hearth_tokenizer *tokenizer); /* pre-tokenizer in force, "" if none */
 HEARTH_API hearth_token hearth_tokenizer_bos(const hearth_tokenizer *tokenizer); /* -1 when the model has none */
 HEARTH_API hearth_token hearth_tokenizer_eos(const hearth_tokenizer *tokenizer); /* -1 when the model has none */
 HEARTH_API int hearth_tokenizer_adds_bos(const hearth_tokenizer *tokenizer);
 HEARTH_API int hearth_tokenizer_adds_eos(const hearth_tokenizer *tokenizer);
-HEARTH_API int hearth_tokenizer_ends_generation(const hearth_tokenizer *tokenizer, hearth_token id); /* 1 for EOS, EOT … */
+HEARTH_API int hearth_tokenizer_ends_generation(const hearth_tokenizer *tokenizer,
+                                                hearth_token id); /* 1 for EOS, EOT … */
 
 /* Streaming: tokens in, whole UTF-8 characters out. */
 typedef struct hearth_detokenizer hearth_detokenizer;
 
+/* A stream with nothing held back. The tokenizer must outlive it. With `special`, control tokens are shown. */
 HEARTH_API hearth_status hearth_detokenizer_create(const hearth_tokenizer *tokenizer, int special,
                                                    hearth_detokenizer **out, hearth_error *err);
+/* NULL is ignored; *detokenizer becomes NULL. */
 HEARTH_API void hearth_detokenizer_free(hearth_detokenizer **detokenizer);
 /* Feed one token; *data and *size are the bytes now complete (possibly none), valid until the next call. An incomplete
  * character is held back; a byte that can never become part of one comes out as U+FFFD. */
@@ -82,8 +85,9 @@ typedef struct hearth_stop_matcher hearth_stop_matcher;
 HEARTH_API hearth_status hearth_stop_matcher_create(const char *const *strings, const size_t *sizes, size_t count,
                                                     hearth_stop_matcher **out, hearth_error *err);
 HEARTH_API void hearth_stop_matcher_free(hearth_stop_matcher **matcher);
-/* Feed text; *data and *size are the bytes that may be shown (everything that cannot be the start of a stop string), valid
- * until the next call. *stopped is 1 once a stop string is complete: its text and what follows are never shown. */
+/* Feed text; *data and *size are the bytes that may be shown (everything that cannot be the start of a stop string),
+ * valid until the next call. *stopped is 1 once a stop string is complete: its text and what follows are never shown.
+ */
 HEARTH_API hearth_status hearth_stop_matcher_feed(hearth_stop_matcher *matcher, const char *text, size_t text_size,
                                                   const char **data, size_t *size, int *stopped, hearth_error *err);
 /* End of the stream: what was held back and turned out to be no stop string. */

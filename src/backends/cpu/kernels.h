@@ -1,15 +1,15 @@
 /* The kernel types of the CPU backend and the table that a tier fills.
  *
- * The contract of a kernel stands here, once, on its function type: shapes, layouts, edges that may be read, and the ORDER
- * of every float reduction. Every tier (ref, avx2, avxvnni, avx512) follows the order exactly, so its results are equal
- * to ref's bit for bit, whatever the number of rows, the split over threads or the tail. tests/kernels holds them to it
- * with memcmp.
+ * The contract of a kernel stands here, once, on its function type: shapes, layouts, edges that may be read, and the
+ * ORDER of every float reduction. Every tier (ref, avx2, avxvnni, avx512) follows the order exactly, so its results are
+ * equal to ref's bit for bit, whatever the number of rows, the split over threads or the tail. tests/kernels holds them
+ * to it with memcmp.
  *
  * Shared rules. All float arithmetic is IEEE binary32, round to nearest even, subnormals kept. `fma` is one rounding.
  * a*b+c written with `*` and `+` is two roundings (the build forbids contraction). exp, tanh and friends are those of
  * base/math.h. "Striped" sums: sixteen partial sums, partial s takes the elements whose index is s mod 16 in increasing
- * order, starting at +0; a tail shorter than sixteen continues with elements that count as +0 (so a partial that would be
- * -0 becomes +0 there); then the tree: p[s] += p[s+8] for s < 8, p[s] += p[s+4] for s < 4, p[s] += p[s+2] for s < 2,
+ * order, starting at +0; a tail shorter than sixteen continues with elements that count as +0 (so a partial that would
+ * be -0 becomes +0 there); then the tree: p[s] += p[s+8] for s < 8, p[s] += p[s+4] for s < 4, p[s] += p[s+2] for s < 2,
  * p[0] += p[1]. NaN payloads are outside the contract; whether a result is NaN is inside it.
  *
  * No kernel allocates, locks, or reads past the last byte of a weight row range, activation row or table it was given
@@ -26,7 +26,8 @@
 
 /* ---- Quantized activations --------------------------------------------------------------------------------------- */
 
-/* Rows of activations as int8 with one float scale a block, made once per pass and read by every linear of the same input.
+/* Rows of activations as int8 with one float scale a block, made once per pass and read by every linear of the same
+ * input.
  *
  * q[row * q_stride + i], i < k: values in -127..127, natural order. q_stride is k rounded up to 64; bytes from k to
  * q_stride are zero. d[row * blocks + b]: scale of block b. sum16[row * sum16_stride + j]: sum of q over elements
@@ -34,8 +35,8 @@
  * each row of q. */
 typedef struct hth_qact {
     int64_t k;
-    int block;      /* 32 or 256 */
-    int64_t blocks; /* k / block */
+    int block;                                    /* 32 or 256 */
+    int64_t blocks;                               /* k / block */
     int64_t q_stride, sum16_stride, sum32_stride; /* in elements; sum strides are k/16 and k/32 rounded up to 32 */
     int8_t *q;
     float *d;
@@ -52,7 +53,8 @@ void hth_qact_carve(hth_qact *a, int64_t rows, int64_t k, int block, void *base)
  *   amax = max |x| over the block, where a NaN counts as larger than infinity;
  *   if amax < 2^-100: d = 0, q = 0;  else: d = amax / 127, id = 127 / amax,
  *   t = x * id; t = t < 127 ? t : 127; t = t > -127 ? t : -127 (so NaN becomes 127); q = t rounded to nearest even.
- * A NaN in x gives d = NaN; an infinite amax gives d = inf and id = 0. Either poisons the row's results, as it should. */
+ * A NaN in x gives d = NaN; an infinite amax gives d = inf and id = 0. Either poisons the row's results, as it should.
+ */
 typedef void hth_quantize_fn(const float *x, int64_t ldx, int64_t row0, int64_t row1, const hth_qact *out);
 
 /* ---- Linear ------------------------------------------------------------------------------------------------------ */
@@ -63,14 +65,13 @@ typedef void hth_quantize_fn(const float *x, int64_t ldx, int64_t row0, int64_t 
  *
  * Order, quantized dtypes. The activation block is the weight block: 256 for Q2_K..Q6_K and IQ4_XS, 32 for the others.
  * Within a block everything is an exact int32 in any order:
- *   S = sum over sub-blocks of scale_j * dot_j (dot_j: integer weights times q), M = sum over sub-blocks of min_j * sum_j.
- *   with mins of the K kind (Q2_K Q4_K Q5_K):  f = fma(S, d, -(dmin * M))
- *   with a float minimum (Q4_1 Q5_1):          f = fma(S, d, m * M), M = sum of q over the block
- *   without:                                   f = S * d
- * where S and M are converted to float (round to nearest even), d, dmin and m are the block's F16 values as float (MXFP4:
- * the scale 2^(e-128)), and the integer weights are the format's own: Q4_0 q-8, Q5_0 q-16, Q3_K -4..3 times (scale-32),
- * Q6_K q-32 times the int8 scale, IQ4_NL, IQ4_XS (times ls-32) and MXFP4 their tables.
- * Then over blocks in increasing k, one accumulator a output, starting at +0:  acc = fma(f, dy, acc), dy = x's scale.
+ *   S = sum over sub-blocks of scale_j * dot_j (dot_j: integer weights times q), M = sum over sub-blocks of min_j *
+ * sum_j. with mins of the K kind (Q2_K Q4_K Q5_K):  f = fma(S, d, -(dmin * M)) with a float minimum (Q4_1 Q5_1): f =
+ * fma(S, d, m * M), M = sum of q over the block without:                                   f = S * d where S and M are
+ * converted to float (round to nearest even), d, dmin and m are the block's F16 values as float (MXFP4: the scale
+ * 2^(e-128)), and the integer weights are the format's own: Q4_0 q-8, Q5_0 q-16, Q3_K -4..3 times (scale-32), Q6_K q-32
+ * times the int8 scale, IQ4_NL, IQ4_XS (times ls-32) and MXFP4 their tables. Then over blocks in increasing k, one
+ * accumulator a output, starting at +0:  acc = fma(f, dy, acc), dy = x's scale.
  *
  * Order, float dtypes. w is converted to float exactly; striped sum over k of fma(w, x, partial).
  *
@@ -91,8 +92,8 @@ typedef struct hth_linear {
 } hth_linear;
 
 /* Compute columns c0..c1-1 of rows r0..r1-1. c0 is a multiple of 16; c1 too unless it is the last column. `scratch` is
- * this thread's, 64-byte aligned, HTH_LINEAR_SCRATCH bytes, contents undefined. With many rows a tier unpacks a panel of
- * columns into the scratch once and reuses it for all rows; with few it unpacks in registers. */
+ * this thread's, 64-byte aligned, HTH_LINEAR_SCRATCH bytes, contents undefined. With many rows a tier unpacks a panel
+ * of columns into the scratch once and reuses it for all rows; with few it unpacks in registers. */
 typedef void hth_linear_fn(const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1, void *scratch);
 
 #define HTH_LINEAR_SCRATCH ((size_t)256 * 1024)
@@ -116,8 +117,8 @@ typedef void hth_layer_norm_fn(const float *x, const float *w, const float *b, f
  * (a, b) -> (fma(a, cos, -(b * sin)), fma(a, sin, b * cos)). */
 typedef void hth_rope_fn(float *x, int64_t heads, int64_t head_dim, int64_t n_rot, int neox, const float *angles);
 
-/* Activations: silu(z) = z / (1 + exp(-z)); gelu_tanh(z) = (0.5*z) * (1 + tanh(z * fma(AB, z*z, A))) with A = sqrt(2/pi)
- * rounded to float and AB = A * 0.044715f. */
+/* Activations: silu(z) = z / (1 + exp(-z)); gelu_tanh(z) = (0.5*z) * (1 + tanh(z * fma(AB, z*z, A))) with A =
+ * sqrt(2/pi) rounded to float and AB = A * 0.044715f. */
 #define HTH_GELU_A  0x1.988454p-1f
 #define HTH_GELU_AB 0x1.2444f2p-5f
 typedef enum hth_activation { HTH_SILU, HTH_GELU_TANH, HTH_ACTIVATION_COUNT } hth_activation;
@@ -135,24 +136,24 @@ typedef void hth_softcap_fn(const float *x, float c, float *y, int64_t n);
 
 /* ---- KV cache and attention -------------------------------------------------------------------------------------- */
 
-/* Positions of one KV block. A block of one layer holds, for each kv head: K, dimension-major, k[dim * HTH_KV_BLOCK + slot],
- * then V, key-major, v[slot * dv + dim]; elements are F16 or F32. The slot of position p is p mod HTH_KV_BLOCK. */
+/* Positions of one KV block. A block of one layer holds, for each kv head: K, dimension-major, k[dim * HTH_KV_BLOCK +
+ * slot], then V, key-major, v[slot * dv + dim]; elements are F16 or F32. The slot of position p is p mod HTH_KV_BLOCK.
+ */
 #define HTH_KV_BLOCK 64
 
-/* Store one position's key (dk floats) and value (dv floats) of one kv head at `slot`; to F16 by round to nearest even. */
+/* Store one position's key (dk floats) and value (dv floats) of one kv head at `slot`; to F16 by round to nearest even.
+ */
 typedef void hth_kv_append_fn(const float *key, const float *value, int64_t dk, int64_t dv, void *k, void *v, int slot);
 
-/* One tile (the part of one KV block that is visible) against a set of queries: `rows` rows of one session times `heads`
- * query heads that share the kv head. Query (r, h) is q + r*ldq + h*dk; it sees slots lo[r] <= j < hi[r], hi > lo (a tile
- * without a visible key is never passed). Slots outside hold anything, also NaN, and are skipped, not multiplied.
- *   s_j = dot(q, k_j): one accumulator, dims in increasing order, starting at +0: s = fma(q_i, k_ji, s);
- *   s_j = s_j * scale;  softcap != 0: s_j = softcap * tanh(s_j / softcap);
- *   m = max s_j (a zero maximum is +0);  p_j = exp(s_j - m);
- *   l = striped sum of p over the block's slots 0..63 (invisible ones +0);
- *   o_i = keys in increasing order, starting at +0: o_i = fma(p_j, v_ji, o_i).
- * If l is NaN, so is m: that is when a visible s_j is NaN, or the maximum is infinite. Then o is NaN as well.
- * Results, index n = r*heads + h: m[n], l[n], o[n*dv + i]. scratch: this thread's, HTH_ATTENTION_SCRATCH(dk, dv) bytes,
- * 64-byte aligned. */
+/* One tile (the part of one KV block that is visible) against a set of queries: `rows` rows of one session times
+ * `heads` query heads that share the kv head. Query (r, h) is q + r*ldq + h*dk; it sees slots lo[r] <= j < hi[r], hi >
+ * lo (a tile without a visible key is never passed). Slots outside hold anything, also NaN, and are skipped, not
+ * multiplied. s_j = dot(q, k_j): one accumulator, dims in increasing order, starting at +0: s = fma(q_i, k_ji, s); s_j
+ * = s_j * scale;  softcap != 0: s_j = softcap * tanh(s_j / softcap); m = max s_j (a zero maximum is +0);  p_j = exp(s_j
+ * - m); l = striped sum of p over the block's slots 0..63 (invisible ones +0); o_i = keys in increasing order, starting
+ * at +0: o_i = fma(p_j, v_ji, o_i). If l is NaN, so is m: that is when a visible s_j is NaN, or the maximum is
+ * infinite. Then o is NaN as well. Results, index n = r*heads + h: m[n], l[n], o[n*dv + i]. scratch: this thread's,
+ * HTH_ATTENTION_SCRATCH(dk, dv) bytes, 64-byte aligned. */
 typedef struct hth_attention {
     const void *k; /* [dk][HTH_KV_BLOCK] */
     const void *v; /* [HTH_KV_BLOCK][dv] */
@@ -204,8 +205,9 @@ typedef struct hth_kernels {
 /* Elements of an activation block for a weight dtype: 32, 256, or 0 for float weights. */
 int hth_activation_block(hth_dtype dtype);
 
-/* Fill in a tier's kernels: ref fills all; a faster tier overwrites those it has (called on a table already filled by the
- * tiers below it: ref, then avx2, then avxvnni or avx512). One init function a source file, so that a file is one noun. */
+/* Fill in a tier's kernels: ref fills all; a faster tier overwrites those it has (called on a table already filled by
+ * the tiers below it: ref, then avx2, then avxvnni or avx512). One init function a source file, so that a file is one
+ * noun. */
 void hth_kernels_ref(hth_kernels *t);
 void hth_kernels_avx2(hth_kernels *t);
 void hth_kernels_avxvnni(hth_kernels *t);
