@@ -297,72 +297,114 @@ static hearth_status read_scores(hth_vocab *v, const hth_gguf *g, hearth_error *
 
 /* ---- merges ---- */
 
+/* Merges are read some at a time: what one needs from memory is fetched while others are worked on. */
+typedef struct lookup {
+    const char *text;
+    size_t size;
+    uint64_t hash;
+    hearth_token found;
+} lookup;
+
+typedef struct merge_block {
+    unsigned count;
+    hth_string text[PENDING];
+    lookup left[PENDING], right[PENDING], whole[PENDING];
+} merge_block;
+
 typedef struct merge_reader {
     hth_vocab *v;
     hth_alphabet alphabet;
-    char *buffer;      /* room for three times the longest piece */
-    hearth_token last; /* what the merge before this one made */
-    hth_pair_slot pending[PENDING];
-    unsigned pending_count;
+    char *buffer; /* the texts of a block: for each merge, room for two of four times the longest piece */
+    merge_block block;
+    uint32_t rank; /* of the first merge of the block */
 } merge_reader;
 
-/* The token with this text, in the notation of the file. */
-static hearth_token find_written(merge_reader *r, const char *text, size_t size) {
-    const hth_vocab *v = r->v;
-    size_t decoded;
-    if (size > 3 * (size_t)v->longest) return HTH_NO_TOKEN; /* notation makes a text at most three times as long */
-    if (v->raw) decoded = copy_with_spaces((hth_string){text, size}, r->buffer);
-    else if (!hth_alphabet_decode(&r->alphabet, text, size, r->buffer, &decoded)) return HTH_NO_TOKEN;
-    return hth_vocab_find(v, r->buffer, decoded);
-}
-
-/* The token whose piece is that of `left` and then that of `right`. */
-static hearth_token find_merged(merge_reader *r, hearth_token left, hearth_token right) {
-    const hth_vocab *v = r->v;
-    const char *left_text = v->bytes + v->offsets[left], *right_text = v->bytes + v->offsets[right];
-    size_t left_size = v->offsets[left + 1] - v->offsets[left];
-    size_t right_size = v->offsets[right + 1] - v->offsets[right];
-    if (left_size + right_size > v->longest) return HTH_NO_TOKEN;
-    memcpy(r->buffer, left_text, left_size);
-    memcpy(r->buffer + left_size, right_text, right_size);
-    /* Most vocabularies number their tokens in the order of their merges. */
-    hearth_token next = r->last + 1;
-    if ((uint32_t)next < v->size && v->types[next] == HTH_TOKEN_NORMAL &&
-        is_token(v, next, r->buffer, left_size + right_size))
-        return next;
-    return hth_vocab_find(v, r->buffer, left_size + right_size);
-}
-
-static void fill_pairs(merge_reader *r) {
-    hth_vocab *v = r->v;
-    for (unsigned k = 0; k < r->pending_count; k++) {
-        const hth_pair_slot *pair = &r->pending[k];
-        size_t i = hth_vocab_pair_hash(v->key, pair->left, pair->right);
-        hth_pair_slot *slot = &v->pairs[i & v->pair_mask];
-        while (slot->left != HTH_NO_TOKEN && (slot->left != pair->left || slot->right != pair->right))
-            slot = &v->pairs[++i & v->pair_mask];
-        if (slot->left == HTH_NO_TOKEN) *slot = *pair; /* else an earlier merge of the two counts */
+static void find_all(const hth_vocab *v, lookup *list, unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        list[i].hash = hth_vocab_hash(v->key, list[i].text, list[i].size);
+        __builtin_prefetch(&v->texts[list[i].hash & v->text_mask]);
     }
-    r->pending_count = 0;
+    for (unsigned i = 0; i < count; i++) {
+        list[i].found = v->texts[list[i].hash & v->text_mask].id;
+        if (list[i].found != HTH_NO_TOKEN) __builtin_prefetch(&v->offsets[list[i].found]);
+    }
+    for (unsigned i = 0; i < count; i++)
+        if (list[i].found != HTH_NO_TOKEN) __builtin_prefetch(v->bytes + v->offsets[list[i].found]);
+    for (unsigned i = 0; i < count; i++)
+        list[i].found = list[i].size > v->longest ? HTH_NO_TOKEN
+                                                  : v->texts[text_slot(v, list[i].text, list[i].size, list[i].hash)].id;
 }
 
-static hearth_status read_merge(merge_reader *r, uint32_t rank, hth_string text, hearth_error *err) {
+/* A text in the notation of the file as a lookup; `out` has room for three times the longest piece. */
+static lookup as_lookup(const merge_reader *r, const char *text, size_t size, char *out) {
+    lookup l = {.text = "", .found = HTH_NO_TOKEN};
+    if (size > 3 * (size_t)r->v->longest) return l; /* notation makes a text at most three times as long */
+    if (r->v->raw) l.size = copy_with_spaces((hth_string){text, size}, out);
+    else if (!hth_alphabet_decode(&r->alphabet, text, size, out, &l.size)) return l;
+    l.text = out;
+    return l;
+}
+
+static hearth_status bad_merge(const merge_reader *r, unsigned k, const char *what, hearth_error *err) {
+    hth_string text = r->block.text[k];
+    return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\": merge %" PRIu32 " (\"%.*s\") %s", MERGES, r->rank + k,
+                    (int)(text.size < 60 ? text.size : 60), text.data, what);
+}
+
+/* The texts of all parts of the block, and which tokens they are. */
+static hearth_status find_parts(merge_reader *r, hearth_error *err) {
+    merge_block *b = &r->block;
+    size_t longest = r->v->longest;
+    for (unsigned k = 0; k < b->count; k++) {
+        hth_string text = b->text[k];
+        const char *space = text.size < 2 ? NULL : memchr(text.data + 1, ' ', text.size - 1);
+        if (space == NULL) return bad_merge(r, k, "is not two texts with a space between", err);
+        size_t split = (size_t)(space - text.data);
+        char *out = r->buffer + 8 * longest * k;
+        b->left[k] = as_lookup(r, text.data, split, out);
+        b->right[k] = as_lookup(r, space + 1, text.size - split - 1, out + 4 * longest);
+    }
+    find_all(r->v, b->left, b->count);
+    find_all(r->v, b->right, b->count);
+    return HEARTH_OK;
+}
+
+/* The tokens that the merges of the block make. */
+static hearth_status find_wholes(merge_reader *r, hearth_error *err) {
+    merge_block *b = &r->block;
+    for (unsigned k = 0; k < b->count; k++) {
+        const lookup *left = &b->left[k], *right = &b->right[k];
+        if (left->found == HTH_NO_TOKEN || right->found == HTH_NO_TOKEN)
+            return bad_merge(r, k, "is about no tokens", err);
+        char *out = r->buffer + 8 * (size_t)r->v->longest * k; /* where the left text lies; both fit behind it */
+        memmove(out + left->size, right->text, right->size);
+        b->whole[k] = (lookup){.text = out, .size = left->size + right->size};
+    }
+    find_all(r->v, b->whole, b->count);
+    for (unsigned k = 0; k < b->count; k++)
+        if (b->whole[k].found == HTH_NO_TOKEN) return bad_merge(r, k, "makes no token", err);
+    return HEARTH_OK;
+}
+
+static hearth_status read_block(merge_reader *r, hearth_error *err) {
     hth_vocab *v = r->v;
-    const char *space = text.size < 2 ? NULL : memchr(text.data + 1, ' ', text.size - 1);
-    if (space == NULL)
-        return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\": merge %" PRIu32 " is not two texts with a space between",
-                        MERGES, rank);
-    size_t split = (size_t)(space - text.data);
-    hearth_token left = find_written(r, text.data, split);
-    hearth_token right = find_written(r, space + 1, text.size - split - 1);
-    hearth_token merged = left < 0 || right < 0 ? HTH_NO_TOKEN : find_merged(r, left, right);
-    if (merged < 0)
-        return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\": merge %" PRIu32 " (\"%.*s\") is about no tokens", MERGES,
-                        rank, (int)(text.size < 60 ? text.size : 60), text.data);
-    r->last = merged;
-    __builtin_prefetch(&v->pairs[hth_vocab_pair_hash(v->key, left, right) & v->pair_mask], 1);
-    r->pending[r->pending_count++] = (hth_pair_slot){left, right, rank, merged};
-    if (r->pending_count == PENDING) fill_pairs(r);
+    merge_block *b = &r->block;
+    HTH_TRY(find_parts(r, err));
+    HTH_TRY(find_wholes(r, err));
+    for (unsigned k = 0; k < b->count; k++)
+        __builtin_prefetch(&v->pairs[hth_vocab_pair_hash(v->key, b->left[k].found, b->right[k].found) & v->pair_mask],
+                           1);
+    for (unsigned k = 0; k < b->count; k++) {
+        hearth_token left = b->left[k].found, right = b->right[k].found;
+        size_t i = hth_vocab_pair_hash(v->key, left, right);
+        hth_pair_slot *slot = &v->pairs[i & v->pair_mask];
+        while (slot->left != HTH_NO_TOKEN && (slot->left != left || slot->right != right))
+            slot = &v->pairs[++i & v->pair_mask];
+        if (slot->left == HTH_NO_TOKEN) /* else an earlier merge of the two counts */
+            *slot = (hth_pair_slot){left, right, r->rank + k, b->whole[k].found};
+    }
+    r->rank += b->count;
+    b->count = 0;
     return HEARTH_OK;
 }
 
@@ -384,17 +426,21 @@ static hearth_status read_merges(hth_vocab *v, const hth_gguf *g, hearth_error *
         return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\" has %" PRIu64 " elements; %d is the most", MERGES, kv->count,
                         MAX_MERGES);
     HTH_TRY(map_pairs(v, (size_t)kv->count, err));
-    merge_reader r = {.v = v, .buffer = malloc(3 * (size_t)v->longest + 1), .last = HTH_NO_TOKEN};
-    if (r.buffer == NULL) return no_memory("merges", kv->count, err);
-    hth_alphabet_init(&r.alphabet);
-    hearth_status status = HEARTH_OK;
-    for (uint64_t i = 0; i < kv->count && status == HEARTH_OK; i++) {
-        hth_string text;
-        status = hth_gguf_string_at(kv, i, &text, err);
-        if (status == HEARTH_OK) status = read_merge(&r, (uint32_t)i, text, err);
+    /* Texts are a few hundred bytes at most; where a file has longer ones, blocks are of one merge. */
+    unsigned block = v->longest <= 4096 ? PENDING : 1;
+    merge_reader *r = calloc(1, sizeof *r);
+    if (r != NULL) r->buffer = malloc(8 * (size_t)v->longest * block + 1);
+    hearth_status status = r != NULL && r->buffer != NULL ? HEARTH_OK : no_memory("merges", kv->count, err);
+    if (status == HEARTH_OK) {
+        r->v = v;
+        hth_alphabet_init(&r->alphabet);
     }
-    fill_pairs(&r);
-    free(r.buffer);
+    for (uint64_t i = 0; i < kv->count && status == HEARTH_OK; i++) {
+        status = hth_gguf_string_at(kv, i, &r->block.text[r->block.count], err);
+        if (status == HEARTH_OK && (++r->block.count == block || i + 1 == kv->count)) status = read_block(r, err);
+    }
+    if (r != NULL) free(r->buffer);
+    free(r);
     return status;
 }
 
