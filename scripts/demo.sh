@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 to an answer: installs the build packages that are missing, builds Hearth, fetches a small model
-# (SmolLM2-135M-Instruct, 98 MB) into the user's cache and asks it something.
+# From a fresh Debian 12 to an answer: installs the build packages that are missing, builds Hearth, fetches a small
+# model (SmolLM2-135M-Instruct, 98 MB) into the user's cache and asks it something.
 #
 # usage: demo.sh [PROMPT]
 set -euo pipefail

@@ -5,7 +5,7 @@
 
 const char *hearth_status_text(hearth_status status) {
     switch (status) {
-#define X(name, text) \
+#define X(name, text)                                                                                                  \
     case HEARTH_##name: return text;
         HEARTH_STATUS_LIST(X)
 #undef X
@@ -16,7 +16,7 @@ const char *hearth_status_text(hearth_status status) {
 
 const char *hearth_status_name(hearth_status status) {
     switch (status) {
-#define X(name, text) \
+#define X(name, text)                                                                                                  \
     case HEARTH_##name: return #name;
         HEARTH_STATUS_LIST(X)
 #undef X

@@ -11,10 +11,10 @@ hearth_status hth_fail(hearth_error *err, hearth_status status, const char *form
     __attribute__((format(printf, 3, 4)));
 
 /* Return early when an expression fails. */
-#define HTH_TRY(expression)                                                                        \
-    do {                                                                                           \
-        hearth_status try_status_ = (expression);                                                  \
-        if (try_status_ != HEARTH_OK) return try_status_;                                          \
+#define HTH_TRY(expression)                                                                                            \
+    do {                                                                                                               \
+        hearth_status try_status_ = (expression);                                                                      \
+        if (try_status_ != HEARTH_OK) return try_status_;                                                              \
     } while (0)
 
 #endif
