@@ -26,7 +26,7 @@ typedef struct parameters {
 struct hearth_sampler {
     parameters parameters;
     int32_t vocab;
-    hearth_logit_bias *bias;
+    hearth_logit_bias *bias; /* [n_bias], in order of token */
     size_t n_bias;
 
     bool penalizes;
@@ -81,6 +81,13 @@ static hearth_status check_bias(const hearth_logit_bias *bias, size_t n_bias, in
     return HEARTH_OK;
 }
 
+/* By token; those of one token by value, so that their sum does not depend on the order they were given in. */
+static int by_token(const void *a, const void *b) {
+    const hearth_logit_bias *x = a, *y = b;
+    if (x->token != y->token) return x->token < y->token ? -1 : 1;
+    return (x->bias > y->bias) - (x->bias < y->bias);
+}
+
 /* calloc of at least one element, so that NULL always means no memory. */
 static void *allocate(size_t count, size_t size) {
     return calloc(count ? count : 1, size);
@@ -120,7 +127,10 @@ hearth_status hearth_sampler_create(const hearth_options *options, int32_t vocab
         hearth_sampler_free(&s);
         return status;
     }
-    if (n_bias) memcpy(s->bias, bias, n_bias * sizeof *bias);
+    if (n_bias) {
+        memcpy(s->bias, bias, n_bias * sizeof *bias);
+        qsort(s->bias, n_bias, sizeof *s->bias, by_token);
+    }
     *out = s;
     return HEARTH_OK;
 }
@@ -182,42 +192,39 @@ static float penalized(const hearth_sampler *s, float logit, int32_t seen) {
     return logit - ((float)seen * p->frequency + p->presence);
 }
 
-/* Fill s->candidate with every token that is not forbidden, its logit biased and penalized. */
-static hearth_status gather(hearth_sampler *s, const float *logits, size_t *count, hearth_error *err) {
-    hth_candidate *all = s->candidate;
+/* Bias and penalties; *bias is the first entry of the (ordered) bias that is not for a lower id. */
+static inline float adjusted(const hearth_sampler *s, float logit, int32_t id, size_t *bias) {
+    for (; *bias < s->n_bias && s->bias[*bias].token == id; ++*bias) logit += s->bias[*bias].bias;
+    if (s->penalizes && s->seen[id]) logit = penalized(s, logit, s->seen[id]);
+    return logit;
+}
+
+/* The `most` best tokens that are not forbidden, logits biased and penalized. */
+static hearth_status collect(hearth_sampler *s, const float *logits, size_t most, hth_candidate_set *set,
+                             hearth_error *err) {
+    size_t bias = 0;
+    *set = hth_set_begin(s->candidate);
     for (int32_t id = 0; id < s->vocab; id++) {
         if (!(logits[id] < INFINITY))
             return hth_fail(err, HEARTH_POISONED, "the logit of token %d is %s", (int)id,
                             isnan(logits[id]) ? "not a number" : "infinite");
-        all[id] = (hth_candidate){.logit = logits[id], .id = id};
-    }
-    for (size_t i = 0; i < s->n_bias; i++) all[s->bias[i].token].logit += s->bias[i].bias;
-    if (s->penalizes)
-        for (int32_t id = 0; id < s->vocab; id++)
-            if (s->seen[id]) all[id].logit = penalized(s, all[id].logit, s->seen[id]);
-    size_t kept = 0;
-    for (int32_t id = 0; id < s->vocab; id++) {
-        if (all[id].logit == -INFINITY) continue;
-        if (!isfinite(all[id].logit))
+        float logit = adjusted(s, logits[id], id, &bias);
+        if (logit == -INFINITY) continue;
+        if (!(logit < INFINITY))
             return hth_fail(err, HEARTH_POISONED, "the logit of token %d overflows after bias and penalties", (int)id);
-        all[kept++] = all[id];
+        hth_set_add(set, most, logit, id);
     }
-    if (kept == 0) return hth_fail(err, HEARTH_POISONED, "every token is forbidden");
-    *count = kept;
+    if (set->count == 0) return hth_fail(err, HEARTH_POISONED, "every token is forbidden");
+    hth_set_end(set);
     return HEARTH_OK;
 }
 
 /* The candidates that a draw is from. Temperature 0 leaves one. */
 static hearth_status narrow(hearth_sampler *s, const float *logits, hth_candidate_set *set, hearth_error *err) {
     const parameters *p = &s->parameters;
-    size_t count = 0;
-    HTH_TRY(gather(s, logits, &count, err));
-    *set = hth_set_of(s->candidate, count);
-    if (p->temperature == 0) {
-        hth_set_top_k(set, 1);
-        return HEARTH_OK;
-    }
-    hth_set_top_k(set, p->top_k);
+    size_t most = p->temperature == 0 ? 1 : p->top_k > 0 ? p->top_k : (size_t)s->vocab;
+    HTH_TRY(collect(s, logits, most, set, err));
+    if (set->count == 1) return HEARTH_OK;
     hth_set_typical(set, p->typical);
     hth_set_top_p_min_p(set, p->top_p, p->min_p);
     return HEARTH_OK;

@@ -68,11 +68,27 @@ static void order_by_logit(hth_candidate_set *set) {
     set->heaped = false;
 }
 
-hth_candidate_set hth_set_of(hth_candidate *all, size_t count) {
-    assert(count >= 1);
-    hth_candidate_set set = {.all = all, .count = count};
-    order_by_logit(&set);
-    return set;
+/* ---- Collecting ---- */
+
+hth_candidate_set hth_set_begin(hth_candidate *all) {
+    return (hth_candidate_set){.all = all};
+}
+
+void hth_set_fill(hth_candidate_set *set, size_t most, float logit, int32_t id) {
+    hth_candidate added = {.logit = logit, .key = logit, .id = id};
+    if (set->count < most) {
+        set->all[set->count++] = added;
+        if (set->count == most) make_heap(set->all, most, follows);
+    } else {
+        set->all[0] = added;
+        sink(set->all, most, 0, follows);
+    }
+    set->worst = set->all[0].logit;
+}
+
+void hth_set_end(hth_candidate_set *set) {
+    assert(set->count >= 1);
+    order_by_logit(set);
 }
 
 /* ---- Probabilities ---- */
@@ -88,20 +104,6 @@ double hth_set_total(const hth_candidate_set *set, double temperature) {
 }
 
 /* ---- Steps ---- */
-
-void hth_set_top_k(hth_candidate_set *set, size_t k) {
-    assert(set->sorted == 0);
-    if (k == 0 || k >= set->count) return;
-    /* The k best so far, the worst of them on top. */
-    make_heap(set->all, k, follows);
-    for (size_t i = k; i < set->count; i++) {
-        if (!precedes(&set->all[i], &set->all[0])) continue;
-        set->all[0] = set->all[i];
-        sink(set->all, k, 0, follows);
-    }
-    set->count = k;
-    set->heaped = false;
-}
 
 void hth_set_typical(hth_candidate_set *set, double p) {
     if (p >= 1 || set->count == 1) return;

@@ -22,13 +22,16 @@ typedef struct hth_candidate_set {
     size_t count;
     size_t sorted;
     bool heaped;
-    float max; /* the largest logit */
+    float max;   /* the largest logit */
+    float worst; /* while full and being collected: the least logit that stays */
 } hth_candidate_set;
 
-/* A set of the given candidates (count >= 1), whose logits are finite; keys are set here. */
-hth_candidate_set hth_set_of(hth_candidate *all, size_t count);
+/* Collect candidates, finite logits in increasing id, into `all`; of more than `most` (>= 1) the best stay. `all` has
+ * room for the smaller of `most` and their number. At least one is added before the set is ended and used. */
+hth_candidate_set hth_set_begin(hth_candidate *all);
+static inline void hth_set_add(hth_candidate_set *set, size_t most, float logit, int32_t id);
+void hth_set_end(hth_candidate_set *set);
 
-void hth_set_top_k(hth_candidate_set *set, size_t k);
 void hth_set_typical(hth_candidate_set *set, double p);
 /* Top-p, then min-p, whose order cannot be seen from outside: both keep a head of the ordered set. */
 void hth_set_top_p_min_p(hth_candidate_set *set, double top_p, double min_p);
@@ -42,5 +45,13 @@ double hth_set_total(const hth_candidate_set *set, double temperature);
 
 /* The candidate at which the running sum of weights exceeds u * total; 0 <= u < 1. */
 int32_t hth_set_draw(hth_candidate_set *set, double temperature, double u);
+
+/* While collecting, a full set is a heap with the worst candidate on top. */
+void hth_set_fill(hth_candidate_set *set, size_t most, float logit, int32_t id);
+
+static inline void hth_set_add(hth_candidate_set *set, size_t most, float logit, int32_t id) {
+    /* Later ids lose a tie, so most candidates of a vocabulary end at this comparison. */
+    if (set->count < most || logit > set->worst) hth_set_fill(set, most, logit, id);
+}
 
 #endif

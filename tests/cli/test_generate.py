@@ -32,7 +32,8 @@ class Output(ProgramTest):
         self.assertEqual(self.succeed(*GREEDY, "-n", "4", stdin=PROMPT.encode()), expected)
         self.assertEqual(self.succeed(*GREEDY, "-n", "4", "-f", "-", stdin=PROMPT.encode()), expected)
         self.assertEqual(self.succeed(*GREEDY, "-n", "4", "--raw", "-p", PROMPT), expected)
-        self.assertEqual(self.succeed("run", "-m", MODEL, "--greedy", "--ignore-eos", "-n", "4", "-p", PROMPT), expected)
+        self.assertEqual(self.succeed("run", "-m", MODEL, "--greedy", "--ignore-eos", "-n", "4", "-p", PROMPT),
+                         expected)
 
     def test_any_bytes_are_a_prompt(self):
         for prompt in (b"\0", b"a\0b", b"\xff\xfe", bytes(range(256)), "🙂".encode()[:3]):

@@ -5,8 +5,10 @@ import unittest
 
 from program import MODEL, ProgramTest, main
 
-TEXTS = [b"", b"a", b" a", b"a ", b"Hello, world.\n", b"two\n\nlines\r\n", b"\0", b"a\0b", "naïve — 日本語 🙂👩‍👩‍👧".encode(),
-         b"\xff\xfe\x80", b"cut \xf0\x9f\x99", b"tab\tand  spaces   ", bytes(range(256)), b"x" * 5000, b"1234567890" * 50]
+TEXTS = [b"", b"a", b" a", b"a ", b"Hello, world.\n", b"two\n\nlines\r\n", b"\0", b"a\0b",
+         "na\u00efve \u2014 \u65e5\u672c\u8a9e \U0001f642 \U0001f469\u200d\U0001f469\u200d\U0001f467".encode(),
+         b"\xff\xfe\x80", b"cut \xf0\x9f\x99", b"tab\tand  spaces   ", bytes(range(256)), b"x" * 5000,
+         b"1234567890" * 50]
 
 
 class RoundTrips(ProgramTest):

@@ -54,8 +54,8 @@ static void cache_folder(const char *expected) {
 static void the_cache_folder_is_the_systems_unless_named(void **state) {
     (void)state;
     cache_folder("");
-    setenv("HOME", "/home/x", 1);
-    cache_folder("/home/x/.cache/hearth");
+    setenv("HOME", "/people/x", 1);
+    cache_folder("/people/x/.cache/hearth");
     setenv("XDG_CACHE_HOME", "/caches", 1);
     cache_folder("/caches/hearth");
     setenv("HEARTH_CACHE", "/here", 1);
