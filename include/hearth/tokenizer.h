@@ -1,8 +1,13 @@
 /* Text to token ids and back, from the vocabulary in a GGUF file. Usable without an engine.
  *
  * Threads: a hearth_tokenizer is read-only after open and may be shared by any number of threads. A hearth_detokenizer
- * and a hearth_stop_matcher belong to one stream and one thread at a time. Text is bytes with a size; it need not be
- * valid UTF-8 and may contain NUL: encode then decode gives the bytes back.
+ * and a hearth_stop_matcher belong to one stream and one thread at a time.
+ *
+ * Text is bytes with a size; it need not be valid UTF-8 and may contain NUL. Encode then decode gives the bytes back,
+ * with exceptions that are the models' own: normalisation to NFC; white space that a few models' special tokens
+ * swallow; U+2581, which comes back as a space from vocabularies that write a space so (kinds llama and gemma4); and a
+ * byte for which the vocabulary has no token, which is dropped (some of kind gpt2 lack a few control characters, and
+ * bytes that UTF-8 never uses).
  */
 #ifndef HEARTH_TOKENIZER_H
 #define HEARTH_TOKENIZER_H
