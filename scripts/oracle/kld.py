@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 MAGIC = b"_logits_"
+BLOCK = 16  # rows compared at a time, so that temporary arrays stay small
 
 
 def scored(n_ctx):
@@ -41,7 +42,8 @@ class Writer:
         self.file.write(np.array(tokens[:n_chunk * n_ctx], dtype="<i4").tobytes())
 
     def add(self, logits):
-        encode(logits).tofile(self.file)
+        for first in range(0, len(logits), BLOCK):
+            encode(logits[first:first + BLOCK]).tofile(self.file)
 
     def close(self):
         self.file.close()
@@ -57,19 +59,23 @@ class Reader:
             shape = (self.n_chunk, self.n_ctx - 1 - self.n_ctx // 2, row_words(self.n_vocab))
             self.words = np.memmap(path, "<u2", "r", offset=file.tell(), shape=shape)
 
-    def log_probs(self, chunk):
-        words = np.array(self.words[chunk])
+    def log_probs(self, chunk, rows):
+        words = np.array(self.words[chunk, rows])
         scale, low = words[:, :4].copy().view("<f4").T[:, :, None]
         return torch.from_numpy(scale * words[:, 4:4 + self.n_vocab].astype(np.float32) + low)
 
     def compare(self, chunk, logits):
         """(KL(reference || logits), same top token, negative log-likelihood) at each scored position of the chunk."""
-        base = self.log_probs(chunk)
-        log_probs = torch.from_numpy(logits)
-        log_probs = log_probs - torch.logsumexp(log_probs.double(), 1, keepdim=True).float()
-        p = torch.where(base > -16, base.exp(), 0.0)
-        divergence = (p * (base - log_probs)).double().sum(1)
-        same = base.argmax(1) == log_probs.argmax(1)
-        target = torch.from_numpy(self.tokens[chunk][self.n_ctx // 2 + 1:].astype(np.int64))
-        nll = -log_probs.gather(1, target[:, None])[:, 0]
-        return divergence.numpy(), same.numpy(), nll.double().numpy()
+        targets = torch.from_numpy(self.tokens[chunk][self.n_ctx // 2 + 1:].astype(np.int64))
+        blocks = []
+        for first in range(0, len(logits), BLOCK):
+            rows = slice(first, first + BLOCK)
+            base = self.log_probs(chunk, rows)
+            log_probs = torch.from_numpy(logits[rows])
+            log_probs = log_probs - torch.logsumexp(log_probs.double(), 1, keepdim=True).float()
+            p = torch.where(base > -16, base.exp(), 0.0)
+            divergence = (p * (base - log_probs)).double().sum(1)
+            same = base.argmax(1) == log_probs.argmax(1)
+            nll = -log_probs.gather(1, targets[rows, None])[:, 0]
+            blocks.append((divergence.numpy(), same.numpy(), nll.double().numpy()))
+        return tuple(np.concatenate(column) for column in zip(*blocks))
