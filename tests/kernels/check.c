@@ -227,7 +227,7 @@ int check_main(int argc, char **argv, const char *family, void run(check *c)) {
         else if (strcmp(argv[i], "--seed") == 0 && more) c.seed = strtoull(argv[++i], NULL, 0);
         else if (strcmp(argv[i], "--filter") == 0 && more) c.filter = argv[++i];
         else if (strcmp(argv[i], "--tier") == 0 && more) only = argv[++i];
-        else if (strcmp(argv[i], "--threads") == 0 && more) c.threads = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--threads") == 0 && more) c.threads = (int)strtol(argv[++i], NULL, 10);
         else usage(argv[0]);
     }
     if (c.threads < 1 || c.threads > 64) usage(argv[0]);
