@@ -12,8 +12,7 @@
 #include <cpuid.h>
 #endif
 
-/* ---- Files of the system ------------------------------------------------------------------------------------------
- */
+/* ---- Files of the system ---- */
 
 /* The first line of a small file, without its end; false when it cannot be read. */
 static bool read_line(const char *path, char *line, int size) {
@@ -25,8 +24,7 @@ static bool read_line(const char *path, char *line, int size) {
     return ok;
 }
 
-/* ---- Cores ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Cores ---- */
 
 #define WORD_BITS ((int)(8 * sizeof(unsigned long)))
 
@@ -81,8 +79,7 @@ int hth_cpu_core_list(int *cpus, int max) {
     return hth_cpu_core_list_at("", &mask, cpus, max);
 }
 
-/* ---- Control groups ------------------------------------------------------------------------------------------------
- */
+/* ---- Control groups ---- */
 
 static double smaller_quota(double a, double b) {
     return a > 0 && (b <= 0 || a < b) ? a : b;
@@ -152,8 +149,7 @@ double hth_cpu_quota_at(const char *root) {
     return quota;
 }
 
-/* ---- Instruction sets ----------------------------------------------------------------------------------------------
- */
+/* ---- Instruction sets ---- */
 
 #if defined(__x86_64__)
 static bool bit(unsigned word, int n) {
@@ -190,7 +186,7 @@ static void probe_name(char *name) {
     memcpy(brand, words, sizeof words);
     char *start = brand + strspn(brand, " "), *end = start + strlen(start);
     while (end > start && end[-1] == ' ') *--end = 0;
-    if (*start) strcpy(name, start);
+    if (*start) memcpy(name, start, strlen(start) + 1);
 }
 #else
 static void probe_isa(hth_cpu *cpu) {
@@ -203,7 +199,7 @@ static void probe_name(char *name) {
 
 void hth_cpu_probe(hth_cpu *cpu) {
     memset(cpu, 0, sizeof *cpu);
-    strcpy(cpu->name, "unknown");
+    memcpy(cpu->name, "unknown", sizeof "unknown");
     probe_name(cpu->name);
     probe_isa(cpu);
     hth_cpu_mask mask;
