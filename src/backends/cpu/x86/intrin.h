@@ -9,8 +9,21 @@
 #include <immintrin.h>
 #endif
 
-/* For functions that take a format or a tile size as a constant and must dissolve into their caller. */
+/* For functions that take a format or a tile size as a constant and must dissolve into their caller. Not so under a
+ * sanitizer: instrumented, each of the hundreds of copies would take the compiler seconds. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(undefined_behavior_sanitizer)
+#define HTH_SANITIZED
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HTH_SANITIZED
+#endif
+#ifdef HTH_SANITIZED
+#define HTH_INLINE static inline
+#define HTH_UNROLL
+#else
 #define HTH_INLINE static inline __attribute__((always_inline))
 #define HTH_UNROLL _Pragma("GCC unroll 16")
+#endif
 
 #endif
