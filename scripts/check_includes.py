@@ -48,7 +48,7 @@ LIBRARIES = {
 SYSTEM = set("""
     assert.h ctype.h errno.h fenv.h float.h inttypes.h limits.h locale.h math.h setjmp.h signal.h stdalign.h stdarg.h
     stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h stdnoreturn.h string.h time.h
-    dirent.h fcntl.h poll.h pthread.h sched.h spawn.h strings.h termios.h unistd.h dlfcn.h elf.h getopt.h
+    dirent.h fcntl.h ftw.h poll.h pthread.h sched.h spawn.h strings.h termios.h unistd.h dlfcn.h elf.h getopt.h
     sys/auxv.h sys/ioctl.h sys/mman.h sys/random.h sys/resource.h sys/stat.h sys/statfs.h sys/syscall.h sys/sysinfo.h
     malloc.h sys/time.h sys/types.h sys/uio.h sys/wait.h sys/vfs.h linux/futex.h linux/magic.h""".split())
 # Instruction-set headers: kernels, the processor probe and the thread set-up (MXCSR) only.
