@@ -149,13 +149,7 @@ static void *run_body(void *argument) {
 }
 
 void text_on_small_stack(void (*body)(void *), void *context, size_t stack) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    stack *= 8;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-    stack *= 8;
-#endif
-#endif
+    if (TEXT_SANITIZED) stack *= 8;
     small_stack s = {body, context};
     pthread_attr_t attributes;
     pthread_t thread;

@@ -8,6 +8,18 @@
 
 #include "hearth/tokenizer.h"
 
+/* Sanitized builds are slow and their stack frames large. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEXT_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TEXT_SANITIZED 1
+#endif
+#endif
+#ifndef TEXT_SANITIZED
+#define TEXT_SANITIZED 0
+#endif
+
 /* The next number of a sequence that a seed fixes. */
 uint64_t text_random(uint64_t *state);
 
@@ -30,7 +42,7 @@ hearth_token *text_encode(const hearth_tokenizer *t, const char *text, size_t si
 /* Fails the test unless decoding the ids of a text gives the text. */
 void text_check_round_trip(const hearth_tokenizer *t, const char *text, size_t size, unsigned flags);
 
-/* Run a test's body on a thread with a stack of this size (more in sanitized builds, whose frames are larger). */
+/* Run a test's body on a thread with a stack of this size (more in sanitized builds). */
 void text_on_small_stack(void (*body)(void *), void *context, size_t stack);
 
 /* A file of vectors, read line by line. Lines that begin with # are skipped. */
