@@ -29,8 +29,8 @@ FULL_POSITIONS = (0, 137, 299)
 LARGE_VOCAB, STRIDE = 8192, 61
 # Both dtypes of one model of each architecture; of its variants, which share all kernels with it, the smaller file.
 BOTH_DTYPES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "gpt2")
-# What int8 activations may cost on quantized weights, in parts of max |logit|.
-REAL_LIMITS = {"smollm2": 0.1, "gemma3-270m": 0.1, "qwen2.5-coder-0.5b": 0.1, "qwen2.5-coder-1.5b": 0.1}
+# What int8 activations may cost on quantized weights, in parts of max |logit|; 0.025 to 0.028 was measured.
+REAL_LIMIT = 0.04
 
 
 def pack(values, dtype):
@@ -75,7 +75,7 @@ def real(data, name):
     tokens = check_real.tokenize(file, check_real.text_prefix(4096))[:common.PROMPT_TOKENS]
     tokens = check_real.with_bos(tokens, check_real.bos_of(gguf))
     rows = gguf_hf.logits(gguf_hf.load_gguf(file), tokens)
-    write_golden(data / "golden/real" / f"{name}.json", file.name, tokens, rows, REAL_LIMITS[name])
+    write_golden(data / "golden/real" / f"{name}.json", file.name, tokens, rows, REAL_LIMIT)
 
 
 def main():
