@@ -94,10 +94,11 @@ static uint32_t hexadecimal(parser *p) {
     uint32_t c = 0;
     if (!accept(p, "{")) return fail(p, "has \\x without {");
     while (*p->at != '}' && c <= 0x10FFFF) {
-        char digit = *p->at++;
+        char digit = *p->at;
         if (digit >= '0' && digit <= '9') c = c * 16 + (uint32_t)(digit - '0');
         else if (digit >= 'A' && digit <= 'F') c = c * 16 + (uint32_t)(digit - 'A' + 10);
         else return fail(p, "has a bad digit in \\x{}");
+        p->at++;
     }
     if (!accept(p, "}") || c > 0x10FFFF) return fail(p, "has a bad number in \\x{}");
     return c;

@@ -175,6 +175,6 @@ const gguf_field *gguf_field_named(const gguf_image *im, const char *name, int n
 void gguf_image_write(const gguf_image *im, const char *path) {
     FILE *f = fopen(path, "wb");
     check(f != NULL, path);
-    check(fwrite(im->data, 1, im->size, f) == im->size, path);
+    check(im->size == 0 || fwrite(im->data, 1, im->size, f) == im->size, path);
     check(fclose(f) == 0, path);
 }
