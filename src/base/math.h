@@ -29,8 +29,7 @@ static inline double hth_f64_from_bits(uint64_t bits) {
     return d;
 }
 
-/* ---- float ---------------------------------------------------------------------------------------------------------
- */
+/* ---- float ---- */
 
 /* Adding this rounds a float below 2^22 in magnitude to an integer, which then stands in the low bits of the sum. */
 #define HTH_ROUND_F32 0x1.8p23f
@@ -92,8 +91,7 @@ static inline float hth_tanhf(float x) {
     return copysignf(a < HTH_TANH_LIMIT ? small : large, x);
 }
 
-/* ---- double --------------------------------------------------------------------------------------------------------
- */
+/* ---- double ---- */
 
 #define HTH_ROUND_F64 0x1.8p52
 

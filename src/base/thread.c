@@ -15,8 +15,7 @@
 
 #include "base/clock.h"
 
-/* ---- Float state ---------------------------------------------------------------------------------------------------
- */
+/* ---- Float state ---- */
 
 #if defined(__x86_64__)
 uint32_t hth_float_enter(void) {
@@ -43,8 +42,7 @@ void hth_float_leave(uint32_t state) {
 #error "the float state of this machine is not known here"
 #endif
 
-/* ---- Waiting -------------------------------------------------------------------------------------------------------
- */
+/* ---- Waiting ---- */
 
 static inline void pause_core(void) {
 #if defined(__x86_64__)
@@ -97,8 +95,7 @@ static void event_wait(event *e, uint32_t seen, uint64_t spin_ns) {
     event_sleep(e, seen);
 }
 
-/* ---- The pool ------------------------------------------------------------------------------------------------------
- */
+/* ---- The pool ---- */
 
 typedef struct worker {
     hth_pool *pool;

@@ -23,8 +23,7 @@ static float kv_get(const void *p, int64_t i, int type) {
     return type == HTH_KV_F16 ? hth_f16_to_f32(((const uint16_t *)p)[i]) : ((const float *)p)[i];
 }
 
-/* ---- One tile ------------------------------------------------------------------------------------------------------
- */
+/* ---- One tile ---- */
 
 typedef enum fill { PLAIN, LARGE, TINY, ZEROS, INFINITE, ANY, FILLS } fill;
 static const char *const fills[FILLS] = {"plain", "large", "tiny", "zeros", "infinite", "any"};
@@ -156,8 +155,7 @@ static void compare_tiles(check *c, int type) {
     }
 }
 
-/* ---- Append, merge, finish -----------------------------------------------------------------------------------------
- */
+/* ---- Append, merge, finish ---- */
 
 static void compare_append(check *c, int type, int64_t dk, int64_t dv, bool any) {
     if (!check_begin(c, "kv_append %s dk=%" PRId64 " dv=%" PRId64 "%s", kv_names[type], dk, dv, any ? " any" : ""))
@@ -241,8 +239,7 @@ static void compare_others(check *c) {
     }
 }
 
-/* ---- Whole sequences -----------------------------------------------------------------------------------------------
- */
+/* ---- Whole sequences ---- */
 
 enum { LENGTH = 150, SEQ_HEADS = 3, SEQ_BLOCKS = (LENGTH + HTH_KV_BLOCK - 1) / HTH_KV_BLOCK };
 
@@ -394,8 +391,7 @@ static void check_sequence(check *c, int type, int64_t dk, int64_t dv, int windo
     sequence_free(&s);
 }
 
-/* ---- Rates ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Rates ---- */
 
 #if defined(__x86_64__)
 #include <immintrin.h>

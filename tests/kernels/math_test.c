@@ -12,8 +12,7 @@
 
 static bool every_float; /* --long */
 
-/* ---- Accuracy ------------------------------------------------------------------------------------------------------
- */
+/* ---- Accuracy ---- */
 
 /* Distance in units of the last place of a type with `digits` bits and least exponent `least`. */
 static double ulps(long double got, long double want, int digits, int least) {
@@ -99,8 +98,7 @@ static void accuracy_f64(check *c) {
     judge(c, &p);
 }
 
-/* ---- Special cases -------------------------------------------------------------------------------------------------
- */
+/* ---- Special cases ---- */
 
 static void is_f32(check *c, const char *what, float got, float want) {
     if (hth_f32_bits(got) != hth_f32_bits(want) && !(isnan(got) && isnan(want)))
@@ -170,8 +168,7 @@ static void special_cases(check *c) {
     is_f32(c, "cos(-0)", k, 1.0f);
 }
 
-/* ---- Vector forms --------------------------------------------------------------------------------------------------
- */
+/* ---- Vector forms ---- */
 
 enum { BATCH = 4096 };
 

@@ -125,8 +125,7 @@ static void compare_embed(check *c, hth_dtype dtype) {
     }
 }
 
-/* ---- ref against the formulas --------------------------------------------------------------------------------------
- */
+/* ---- ref against the formulas ---- */
 
 static double formula(op what, float *const in[3], const double stats[3], int64_t i) {
     double x = (double)in[0][i], w = (double)in[1][i], b = (double)in[2][i];
@@ -207,8 +206,7 @@ static void embed_accuracy(check *c, hth_dtype dtype) {
     check_floats(c, want, y, N, N);
 }
 
-/* ---- Rates ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Rates ---- */
 
 typedef struct bench {
     check *c;
@@ -240,8 +238,7 @@ static void bench_op(check *c, op what) {
     }
 }
 
-/* ---- All -----------------------------------------------------------------------------------------------------------
- */
+/* ---- All ---- */
 
 static void compare_all(check *c) {
     for (int what = 0; what < OPS; what++)

@@ -217,8 +217,7 @@ static void refusals(void **state) {
     hth_pool_free(&pool);
 }
 
-/* ---- Bench ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Bench ---- */
 
 static void nothing_run(void *arg, int worker) {
     (void)arg;

@@ -5,8 +5,7 @@
 #include "base/dequant.h"
 #include "base/math.h"
 
-/* ---- Embedding -----------------------------------------------------------------------------------------------------
- */
+/* ---- Embedding ---- */
 
 static void embed(hth_dtype dtype, const void *row, float *y, int64_t n, float scale) {
     hth_dequant_row(dtype, row, y, (uint64_t)n);
@@ -20,8 +19,7 @@ static void embed(hth_dtype dtype, const void *row, float *y, int64_t n, float s
 HTH_DTYPE_LIST(X)
 #undef X
 
-/* ---- Norms ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Norms ---- */
 
 enum { STRIPES = 16 };
 
@@ -62,8 +60,7 @@ static void layer_norm(const float *x, const float *w, const float *b, float *y,
     }
 }
 
-/* ---- Rope ----------------------------------------------------------------------------------------------------------
- */
+/* ---- Rope ---- */
 
 static void rope(float *x, int64_t heads, int64_t head_dim, int64_t n_rot, int neox, const float *angles) {
     const float *cosine = angles, *sine = angles + n_rot / 2;
@@ -77,8 +74,7 @@ static void rope(float *x, int64_t heads, int64_t head_dim, int64_t n_rot, int n
         }
 }
 
-/* ---- Element by element --------------------------------------------------------------------------------------------
- */
+/* ---- Element by element ---- */
 
 static float silu(float z) {
     return z / (1 + hth_expf(-z));

@@ -5,8 +5,7 @@
 #include "backends/cpu/x86/avx2/lanes.h"
 #include "backends/cpu/x86/avx2/math_avx2.h"
 
-/* ---- Norms ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Norms ---- */
 
 static void rms_norm(const float *x, const float *w, float *y, int64_t n, float eps) {
     __m256 p0 = _mm256_setzero_ps(), p1 = p0;
@@ -65,8 +64,7 @@ static void layer_norm(const float *x, const float *w, const float *b, float *y,
     }
 }
 
-/* ---- Rope ----------------------------------------------------------------------------------------------------------
- */
+/* ---- Rope ---- */
 
 static inline void rotate(__m256 *a, __m256 *b, __m256 cosine, __m256 sine) {
     __m256 x = *a, y = *b;
@@ -112,8 +110,7 @@ static void rope(float *x, int64_t heads, int64_t head_dim, int64_t n_rot, int n
     }
 }
 
-/* ---- Element by element --------------------------------------------------------------------------------------------
- */
+/* ---- Element by element ---- */
 
 static inline __m256 silu(__m256 z) {
     __m256 e = hth_expf_avx2(_mm256_xor_ps(z, _mm256_set1_ps(-0.0f)));
