@@ -72,8 +72,8 @@ if [ "$mode" = quick ]; then
     leg release release "$compiler" --label-exclude slow
 else
     leg release release "$compiler"
-    leg clang release clang --label-exclude 'checks|install|optional'
-    leg asan asan "$compiler" --label-exclude 'checks|install|optional'
+    leg clang release clang --label-exclude 'checks|install|optional|slow'
+    leg asan asan "$compiler" --label-exclude 'checks|install|optional|slow'
     leg tsan tsan "$compiler" --label-regex threaded
     step fuzz scripts/fuzz.sh "$fuzz_seconds" || true
 fi
