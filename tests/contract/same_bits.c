@@ -9,7 +9,7 @@
  * many; a sync that keeps one token more than is shared; token ids checked only when their item's turn comes; positions
  * of a call's second pass that start again at those of the first.
  *
- * usage: same_bits MODEL [SEED]
+ * usage: same_bits MODEL [STEPS [SEED]]
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@
 
 #include "hearth/hearth.h"
 
-enum { SESSIONS = 4, CONTEXT = 200, BLOCK = 64, STEPS = 60, OUTPUTS = 48, LONGEST_APPEND = 90 };
+enum { SESSIONS = 4, CONTEXT = 200, BLOCK = 64, OUTPUTS = 48, LONGEST_APPEND = 90 };
 
 /* What a session must hold. */
 typedef struct expected_session {
@@ -45,6 +45,7 @@ typedef struct walk {
 } walk;
 
 static const char *model_argument;
+static int steps = 60;
 static uint64_t seed_argument = 1;
 
 #define WALK_FAIL(w, ...)                                                                                              \
@@ -232,7 +233,7 @@ static void random_walk(const char *threads, const char *rows, const char *kv) {
     w.vocab = info.vocab;
     assert_int_equal(hearth_session_create(w.alone, &w.alone_session, NULL), HEARTH_OK);
     for (int s = 0; s < SESSIONS; s++) take_session(&w, s);
-    for (w.step = 0; w.step < STEPS; w.step++) {
+    for (w.step = 0; w.step < steps; w.step++) {
         switch (pick(&w, 9)) {
         case 0: step_truncate(&w); break;
         case 1:
@@ -243,7 +244,7 @@ static void random_walk(const char *threads, const char *rows, const char *kv) {
         }
         expect_state(&w);
     }
-    assert_true(w.compared > STEPS / 2);
+    assert_true(w.compared > steps / 2);
     hearth_engine_close(&w.engine);
     hearth_engine_close(&w.alone);
 }
@@ -266,7 +267,8 @@ static void test_row_by_row(void **state) {
 int main(int argc, char **argv) {
     if (argc < 2) return 2;
     model_argument = argv[1];
-    if (argc > 2) seed_argument = strtoull(argv[2], NULL, 10);
+    if (argc > 2) steps = (int)strtol(argv[2], NULL, 10);
+    if (argc > 3) seed_argument = strtoull(argv[3], NULL, 10);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_passes_of_few_rows),
         cmocka_unit_test(test_calls_in_one_pass),
