@@ -1,5 +1,6 @@
 # The CPU backend: generic code, the reference kernels, and one object library per instruction set. Only those carry
-# instruction-set flags, so nothing outside them can run an instruction that the machine may lack.
+# instruction-set flags, so nothing outside them can run an instruction that the machine may lack. -g1: to follow the
+# variables of unrolled kernels would take a debugger nowhere and the compiler as long again.
 set(HEARTH_CPU_OBJECTS "")
 function(hearth_cpu name dir)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/backends/cpu/${dir}/*.c)
@@ -7,7 +8,7 @@ function(hearth_cpu name dir)
     add_library(hearth_cpu_${name} OBJECT ${sources})
     target_include_directories(hearth_cpu_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
     target_link_libraries(hearth_cpu_${name} PRIVATE hearth_flags Threads::Threads)
-    target_compile_options(hearth_cpu_${name} PRIVATE ${ARGN})
+    target_compile_options(hearth_cpu_${name} PRIVATE -g1 ${ARGN})
     set(HEARTH_CPU_OBJECTS ${HEARTH_CPU_OBJECTS} $<TARGET_OBJECTS:hearth_cpu_${name}> PARENT_SCOPE)
   endif()
 endfunction()

@@ -14,7 +14,7 @@
 enum {
     GROUP = 8,       /* blocks reduced together */
     COLUMNS = 16,    /* columns whose sums run together, in two registers: each alone would wait for itself */
-    MAX_ROWS = 3,    /* rows that share an unpacked weight; from four on a panel pays */
+    MAX_ROWS = 2,    /* rows that share an unpacked weight; from three on a panel pays */
     PREFETCH = 1024, /* bytes ahead of the stream */
     TAIL_BYTES = GROUP * HTH_Q6_K_BYTES + 32
 };
@@ -277,10 +277,7 @@ HTH_INLINE void few(format f, const hth_linear *a, int64_t c0, int64_t c1, int64
 #define DEFINE(name, dtype, family)                                                                                    \
     void hth_avx2_few_##name(const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1, void *scratch) {     \
         const format f = FORMAT_##family(name);                                                                        \
-        switch (r1 - r0) {                                                                                             \
-        case 1: few(f, a, c0, c1, r0, 1, scratch); break;                                                              \
-        case 2: few(f, a, c0, c1, r0, 2, scratch); break;                                                              \
-        default: few(f, a, c0, c1, r0, MAX_ROWS, scratch); break;                                                      \
-        }                                                                                                              \
+        if (r1 - r0 == 1) few(f, a, c0, c1, r0, 1, scratch);                                                           \
+        else few(f, a, c0, c1, r0, MAX_ROWS, scratch);                                                                 \
     }
 HTH_QUANTIZED_FORMATS(DEFINE)

@@ -97,7 +97,7 @@ HTH_INLINE void unpack256(const format256 *f, const uint8_t *const column[8], pa
     if (f->has_min) _mm256_store_ps(p->m[g], negative(halves_at(column, f->dmin_at)));
 }
 
-/* ---- Tiles: `rows` (1..4, constant) rows by sixteen columns over the blocks of a panel ---- */
+/* ---- Tiles: `rows` (a constant) rows by sixteen columns over the blocks of a panel ---- */
 
 typedef struct rows_at {
     const int8_t *q;
@@ -246,19 +246,17 @@ HTH_INLINE void strip(format f, const void *panel, int64_t r1, place at, float *
     const int64_t block = f.f32 ? 32 : 256, sub = f.f32 ? 32 : f.f256->sub;
     const int16_t *all = sub == 16 ? q->sum16 : q->sum32;
     const int64_t stride = sub == 16 ? q->sum16_stride : q->sum32_stride;
-    for (; at.r < r1; at.r += TILE, sums += TILE * PANEL) {
+    for (int64_t rows; at.r < r1; at.r += rows, sums += rows * PANEL) {
         const rows_at x = {q->q + at.r * q->q_stride + at.b * block,
                            all + at.r * stride + at.b * block / sub,
                            q->d + at.r * q->blocks + at.b,
                            q->q_stride,
                            stride,
                            q->blocks};
-        switch (r1 - at.r) {
-        case 1: tile(f, panel, &x, 1, &at, sums); break;
-        case 2: tile(f, panel, &x, 2, &at, sums); break;
-        case 3: tile(f, panel, &x, 3, &at, sums); break;
-        default: tile(f, panel, &x, TILE, &at, sums); break;
-        }
+        rows = r1 - at.r >= TILE ? TILE : r1 - at.r >= 2 ? 2 : 1;
+        if (rows == TILE) tile(f, panel, &x, TILE, &at, sums);
+        else if (rows == 2) tile(f, panel, &x, 2, &at, sums);
+        else tile(f, panel, &x, 1, &at, sums);
     }
 }
 
