@@ -150,13 +150,18 @@ static void *run_thread(void *p) {
     return NULL;
 }
 
+static int by_time(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 double check_time(check *c, void work(void *arg, int thread), void *arg) {
     enum { MAX_CALLS = 2000, MAX_THREADS = 64 };
+    static double took[MAX_CALLS];
     clockid_t clock = c->threads > 1 ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
     double t0 = seconds(clock);
     work(arg, 0);
-    double first = seconds(clock) - t0, best = first;
-    int calls = (int)(0.25 / (first + 1e-9));
+    int calls = (int)(0.25 / (seconds(clock) - t0 + 1e-6));
     calls = calls < 5 ? 5 : calls > MAX_CALLS ? MAX_CALLS : calls;
     pthread_barrier_t barrier;
     pthread_t threads[MAX_THREADS];
@@ -171,12 +176,12 @@ double check_time(check *c, void work(void *arg, int thread), void *arg) {
         t0 = seconds(clock);
         work(arg, 0);
         pthread_barrier_wait(&barrier);
-        double now = seconds(clock) - t0;
-        if (now < best) best = now;
+        took[i] = seconds(clock) - t0;
     }
     for (int i = 1; i < c->threads; i++) pthread_join(threads[i], NULL);
     pthread_barrier_destroy(&barrier);
-    return best;
+    qsort(took, (size_t)calls, sizeof *took, by_time);
+    return took[calls / 20];
 }
 
 /* ---- Tiers ---- */
@@ -238,7 +243,7 @@ int check_main(int argc, char **argv, const char *family, void run(check *c)) {
     int failures = 0;
     for (int i = 0; i < TIERS; i++) {
         if (tiers[i].below >= 0) tables[i] = tables[tiers[i].below];
-        tiers[i].fill(&tables[i]);
+        if (tiers[i].present) tiers[i].fill(&tables[i]); /* filling, too, is done with the tier's instructions */
         if (only && strcmp(only, tiers[i].name) != 0) continue;
         if (!tiers[i].present) {
             bool fail = required(tiers[i].name);

@@ -206,8 +206,8 @@ typedef struct hth_kernels {
 int hth_activation_block(hth_dtype dtype);
 
 /* Fill in a tier's kernels: ref fills all; a faster tier overwrites those it has (called on a table already filled by
- * the tiers below it: ref, then avx2, then avxvnni or avx512). One init function a source file, so that a file is one
- * noun. */
+ * the tiers below it: ref, then avx2, then avxvnni or avx512), and only on a machine that has its instructions, which
+ * the filling itself may use. One init function a source file, so that a file is one noun. */
 void hth_kernels_ref(hth_kernels *t);
 void hth_kernels_avx2(hth_kernels *t);
 void hth_kernels_avxvnni(hth_kernels *t);

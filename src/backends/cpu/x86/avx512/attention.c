@@ -9,7 +9,7 @@
 #include "backends/cpu/x86/avx512/lanes.h"
 #include "backends/cpu/x86/avx512/math_avx512.h"
 
-enum { LANES = 16, VECTORS = HTH_KV_BLOCK / LANES, WIDEST = 8 };
+enum { LANES = 16, VECTORS = HTH_KV_BLOCK / LANES };
 
 /* Sixteen elements of a KV type from element i on. */
 HTH_INLINE __m512 kv_load(const void *p, int64_t i, int type) {
@@ -108,7 +108,7 @@ HTH_INLINE void weigh_block(int type, int G, int V, const float *w, int j0, int 
                             int64_t d, int64_t left, float *o, uintptr_t ahead) {
     const bool part = V == 0;
     const int n = part ? 1 : V;
-    __m512 acc[GROUP][WIDEST];
+    __m512 acc[GROUP][VECTORS];
     HTH_UNROLL for (int g = 0; g < G; g++) {
         HTH_UNROLL for (int i = 0; i < n; i++) {
             const float *at = o + g * dv + d + i * LANES;
@@ -116,7 +116,7 @@ HTH_INLINE void weigh_block(int type, int G, int V, const float *w, int j0, int 
         }
     }
     for (int j = j0; j < j1; j++) {
-        __m512 value[WIDEST];
+        __m512 value[VECTORS];
         if (ahead) kv_prefetch(ahead, (j - j0) * dv, dv, type);
         HTH_UNROLL for (int i = 0; i < n; i++) {
             int64_t at = j * dv + d + i * LANES;
@@ -136,18 +136,12 @@ HTH_INLINE void weigh_block(int type, int G, int V, const float *w, int j0, int 
     }
 }
 
-HTH_INLINE void weigh(int type, int G, int V, const float *w, int j0, int j1, const void *v, int64_t dv, float *o,
+HTH_INLINE void weigh(int type, int G, const float *w, int j0, int j1, const void *v, int64_t dv, float *o,
                       uintptr_t ahead) {
     int64_t d = 0;
-#define WEIGH_BLOCKS(N)                                                                                                \
-    if ((N) <= V)                                                                                                      \
-        for (; d + (N)*LANES <= dv; d += (N)*LANES, ahead = 0)                                                         \
-            weigh_block(type, G, N, w, j0, j1, v, dv, d, LANES, o, ahead);
-    WEIGH_BLOCKS(8)
-    WEIGH_BLOCKS(4)
-    WEIGH_BLOCKS(2)
-    WEIGH_BLOCKS(1)
-#undef WEIGH_BLOCKS
+    for (; d + VECTORS * LANES <= dv; d += VECTORS * LANES, ahead = 0)
+        weigh_block(type, G, VECTORS, w, j0, j1, v, dv, d, LANES, o, ahead);
+    for (; d + LANES <= dv; d += LANES, ahead = 0) weigh_block(type, G, 1, w, j0, j1, v, dv, d, LANES, o, ahead);
     if (d < dv) weigh_block(type, G, 0, w, j0, j1, v, dv, d, dv - d, o, ahead);
 }
 
@@ -155,12 +149,12 @@ HTH_INLINE void group_weigh(int type, int g, const float *w, int j0, int j1, con
                             uintptr_t ahead) {
     if (j0 >= j1) return;
     switch (g) {
-    case 1: weigh(type, 1, 8, w, j0, j1, v, dv, o, ahead); break;
-    case 2: weigh(type, 2, 8, w, j0, j1, v, dv, o, ahead); break;
-    case 3: weigh(type, 3, 4, w, j0, j1, v, dv, o, ahead); break;
-    case 4: weigh(type, 4, 4, w, j0, j1, v, dv, o, ahead); break;
-    case 5: weigh(type, 5, 4, w, j0, j1, v, dv, o, ahead); break;
-    default: weigh(type, 6, 4, w, j0, j1, v, dv, o, ahead); break;
+    case 1: weigh(type, 1, w, j0, j1, v, dv, o, ahead); break;
+    case 2: weigh(type, 2, w, j0, j1, v, dv, o, ahead); break;
+    case 3: weigh(type, 3, w, j0, j1, v, dv, o, ahead); break;
+    case 4: weigh(type, 4, w, j0, j1, v, dv, o, ahead); break;
+    case 5: weigh(type, 5, w, j0, j1, v, dv, o, ahead); break;
+    default: weigh(type, 6, w, j0, j1, v, dv, o, ahead); break;
     }
 }
 
