@@ -307,8 +307,9 @@ static void bench_gemm(check *c, const hth_dtype_info *info, hth_dtype dtype) {
         int64_t rows = shapes[i].rows, k = shapes[i].k / info->block * info->block, columns = CHUNK * c->threads;
         if (!check_begin(c, "gemm %s rows=%" PRId64 " k=%" PRId64, info->name, rows, k)) continue;
         double t = bench_shape(c, dtype, rows, columns, k), ops = 2.0 * (double)(rows * columns * k) / t * 1e-9;
-        double peak = limit_int8_gops(c);
-        printf("%-8s %-26s %7.1f GOP/s  %3.0f %% of int8 %.0f\n", c->tier->name, c->label, ops, 100 * ops / peak, peak);
+        printf("%-8s %-26s %7.1f GOP/s", c->tier->name, c->label, ops);
+        if (info->block > 1) printf("  %3.0f %% of int8 %.0f", 100 * ops / limit_int8_gops(c), limit_int8_gops(c));
+        printf("\n");
         fflush(stdout);
     }
 }

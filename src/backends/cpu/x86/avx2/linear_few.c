@@ -15,7 +15,7 @@ enum {
     GROUP = 8,       /* blocks reduced together */
     COLUMNS = 16,    /* columns whose sums run together, in two registers: each alone would wait for itself */
     MAX_ROWS = 2,    /* rows that share an unpacked weight; from three on a panel pays */
-    PREFETCH = 1024, /* bytes ahead of the stream */
+    PREFETCH = 3072, /* bytes ahead of the stream */
     TAIL_BYTES = GROUP * HTH_Q6_K_BYTES + 32
 };
 
