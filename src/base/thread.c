@@ -80,7 +80,7 @@ static inline bool event_changed(event *e, uint32_t seen) {
  * it), then sleep. `spin_ns` bounds the time awake. */
 static void event_wait(event *e, uint32_t seen, uint64_t spin_ns) {
     enum { LOOKS = 64 };
-    const uint64_t hold_ns = 30000; /* how long the core is held before it is offered */
+    const uint64_t hold_ns = 2000; /* how long the core is held before it is offered */
     uint64_t start = 0;
     for (;;) {
         for (int i = 0; i < LOOKS; i++) {
