@@ -59,6 +59,14 @@ HTH_INLINE void dot_blocks(int type, int G, int V, const float *const *q, const 
     for (int j = j0 & -(V * LANES); j < j1; j += V * LANES, ahead = 0) dot_block(type, G, V, q, k, i0, i1, j, s, ahead);
 }
 
+/* Four queries: eight vectors of keys are three, three and two, since two alone keep too few sums under way. */
+HTH_INLINE void dot_four(int type, const float *const *q, const void *k, int64_t i0, int64_t i1, int j0, int j1,
+                         float *s, uintptr_t ahead) {
+    if (j0 < 24) dot_block(type, 4, 3, q, k, i0, i1, 0, s, ahead);
+    if (j0 < 48 && j1 > 24) dot_block(type, 4, 3, q, k, i0, i1, 24, s, j0 < 24 ? 0 : ahead);
+    if (j1 > 48) dot_block(type, 4, 2, q, k, i0, i1, 48, s, j0 < 48 ? 0 : ahead);
+}
+
 /* Fewer queries take more keys at once, to keep enough sums under way. */
 HTH_INLINE void group_scores(int type, int g, const float *const *q, const void *k, int64_t i0, int64_t i1, int j0,
                              int j1, float *s, uintptr_t ahead) {
@@ -66,7 +74,7 @@ HTH_INLINE void group_scores(int type, int g, const float *const *q, const void 
     case 1: dot_blocks(type, 1, 8, q, k, i0, i1, j0, j1, s, ahead); break;
     case 2: dot_blocks(type, 2, 4, q, k, i0, i1, j0, j1, s, ahead); break;
     case 3: dot_blocks(type, 3, 4, q, k, i0, i1, j0, j1, s, ahead); break;
-    case 4: dot_blocks(type, 4, 2, q, k, i0, i1, j0, j1, s, ahead); break;
+    case 4: dot_four(type, q, k, i0, i1, j0, j1, s, ahead); break;
     case 5: dot_blocks(type, 5, 2, q, k, i0, i1, j0, j1, s, ahead); break;
     default: dot_blocks(type, 6, 2, q, k, i0, i1, j0, j1, s, ahead); break;
     }
@@ -159,14 +167,14 @@ HTH_INLINE void weigh(int type, int G, int V, const float *w, int j0, int j1, co
     const bool ragged = dv % LANES != 0;
     if (ragged) weigh_block(type, G, 1, w, j0, j1, v, dv, dv - LANES, o, last, LANES, 0);
     int64_t d = 0;
-#define WEIGH_BLOCKS(N)                                                                                                \
-    if ((N) <= V)                                                                                                      \
-        for (; d + (N)*LANES <= dv; d += (N)*LANES, ahead = 0)                                                         \
-            weigh_block(type, G, N, w, j0, j1, v, dv, d, o, o + d, dv, ahead);
-    WEIGH_BLOCKS(8)
-    WEIGH_BLOCKS(4)
-    WEIGH_BLOCKS(2)
-    WEIGH_BLOCKS(1)
+#define WEIGH_BLOCKS(N, condition)                                                                                     \
+    for (; (condition) && d + (N)*LANES <= dv; d += (N)*LANES, ahead = 0)                                              \
+    weigh_block(type, G, N, w, j0, j1, v, dv, d, o, o + d, dv, ahead)
+    WEIGH_BLOCKS(8, V == 8);
+    WEIGH_BLOCKS(4, V >= 4);
+    WEIGH_BLOCKS(3, V == 3 && (dv - d) / LANES != 4); /* four are better two and two than three and one */
+    WEIGH_BLOCKS(2, true);
+    WEIGH_BLOCKS(1, true);
 #undef WEIGH_BLOCKS
     if (ragged)
         for (int g = 0; g < G; g++) memcpy(o + g * dv + dv - LANES, last + g * LANES, LANES * sizeof *o);
@@ -191,7 +199,7 @@ HTH_INLINE void group_weigh(int type, int g, const float *w, int j0, int j1, con
     case 1: weigh(type, 1, 8, w, j0, j1, v, dv, o, ahead); break;
     case 2: weigh(type, 2, 4, w, j0, j1, v, dv, o, ahead); break;
     case 3: weigh(type, 3, 4, w, j0, j1, v, dv, o, ahead); break;
-    case 4: weigh(type, 4, 2, w, j0, j1, v, dv, o, ahead); break;
+    case 4: weigh(type, 4, 3, w, j0, j1, v, dv, o, ahead); break;
     case 5: weigh(type, 5, 2, w, j0, j1, v, dv, o, ahead); break;
     default: weigh(type, 6, 2, w, j0, j1, v, dv, o, ahead); break;
     }
