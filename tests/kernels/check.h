@@ -59,9 +59,9 @@ void check_free(check_buffer *b);
 bool check_floats(check *c, const float *want, const float *got, int64_t n, int64_t columns);
 bool check_same(check *c, const char *what, const void *want, const void *got, size_t n);
 
-/* Time of one call in seconds: that of the call which one in twenty beat, over about a quarter second of calls. Processor
- * time with one thread, so that a shared machine disturbs less; with --threads N, N threads call work(arg, thread)
- * together and it is wall time. */
+/* Time of one call in seconds: that of the call which one in twenty beat, over about a quarter second of calls.
+ * Processor time with one thread, so that a shared machine disturbs less; with --threads N, N threads call work(arg,
+ * thread) together and it is wall time. */
 double check_time(check *c, void work(void *arg, int thread), void *arg);
 
 #endif
