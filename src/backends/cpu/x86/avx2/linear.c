@@ -1,22 +1,16 @@
-/* Chooses the shape of an integer linear: few rows straight from the stream of weights, many through a panel. */
 #include "backends/cpu/x86/avx2/linear.h"
 
 #include "backends/cpu/x86/avx2/avx2.h"
 
-HTH_INLINE void linear(hth_linear_fn *few, hth_linear_fn *many, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0,
-                       int64_t r1, void *scratch) {
-    (r1 - r0 <= hth_avx2_few_rows(a->k, a->q->block) ? few : many)(a, c0, c1, r0, r1, scratch);
-}
-
-#define DEFINE(name, dtype, family)                                                                                    \
+#define DEFINE(name, dtype, block)                                                                                     \
     static void linear_##name(const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1, void *scratch) {    \
-        linear(hth_avx2_few_##name, hth_avx2_many_##name, a, c0, c1, r0, r1, scratch);                                 \
+        (few_rows(a, r0, r1) ? hth_avx2_few_##name : hth_avx2_many_##name)(a, c0, c1, r0, r1, scratch);                \
     }
 HTH_QUANTIZED_FORMATS(DEFINE)
 #undef DEFINE
 
 void hth_avx2_init_linear(hth_kernels *t) {
-#define SET(name, dtype, family) t->linear[dtype] = linear_##name;
+#define SET(name, dtype, block) t->linear[dtype] = linear_##name;
     HTH_QUANTIZED_FORMATS(SET)
 #undef SET
 }
