@@ -36,20 +36,40 @@ typedef struct hth_limits {
     int64_t outputs;     /* rows of logits kept for one call (may be more than one pass makes) */
     int64_t blocks;      /* KV blocks in the pool, each of HTH_BLOCK_POSITIONS positions in every layer */
     int64_t context;     /* positions of the longest session */
+    int64_t mark_slots;  /* checkpoints of recurrent state kept at a time */
     hth_dtype kv;        /* F16 or F32 */
 } hth_limits;
 
 #define HTH_BLOCK_POSITIONS 64
 
-/* One pass. Rows of one sequence are contiguous, in increasing positions without gaps; sequences in row order. */
+/* A mark that a pass leaves: the recurrent state of a sequence as it is before row `row` of the pass, which may be the
+ * row after its last one. */
+typedef struct hth_pass_mark {
+    int32_t seq, slot; /* slot: of the checkpoints */
+    int64_t row;
+} hth_pass_mark;
+
+/* The first fault of a sequence in a pass, in the order of ops, then of rows: an op found a value that it cannot go on
+ * with (a router's logit that is not finite). What follows from it is in the sequence's results alone. */
+typedef struct hth_pass_fault {
+    int32_t op; /* index in the program; -1: none */
+    int64_t row;
+} hth_pass_fault;
+
+/* One pass. Rows of one sequence are contiguous, in increasing positions without gaps; sequences in row order. A
+ * sequence whose first row is at position 0 starts from a state of zeros, whatever its slot holds. */
 typedef struct hth_pass {
     int64_t rows, outs, seqs;
     const int32_t *tokens;             /* [rows] */
     const int64_t *positions;          /* [rows] */
     const int64_t *seq_rows;           /* [seqs + 1]: first row of each sequence, then rows */
     const int32_t *const *block_table; /* [seqs] → the sequence's blocks: position p is in block_table[s][p / 64] */
-    const int32_t *out_rows;           /* [outs], increasing */
-    int64_t first_output;              /* where in the logits buffer this pass's outputs go, in rows */
+    const int32_t *state_slots;        /* [seqs]: each sequence's slot of recurrent state, no two the same */
+    const hth_pass_mark *marks;        /* [n_marks], by sequence, then by increasing row; slots all different */
+    int64_t n_marks;
+    hth_pass_fault *faults;  /* [seqs], written by the pass */
+    const int32_t *out_rows; /* [outs], increasing */
+    int64_t first_output;    /* where in the logits buffer this pass's outputs go, in rows */
 } hth_pass;
 
 typedef struct hth_memory_term {
@@ -76,6 +96,11 @@ typedef struct hth_backend_type {
     hearth_status (*warm)(hth_executable *exe, hearth_error *err);
     hearth_status (*run)(hth_executable *exe, const hth_pass *pass, hearth_error *err);
     const float *(*logits)(const hth_executable *exe); /* [outputs][vocab] */
+    /* Copies between passes. A state slot takes a checkpoint's bytes; a KV block, in every layer, another block's. */
+    void (*restore)(hth_executable *exe, int32_t mark_slot, int32_t state_slot);
+    void (*copy_block)(hth_executable *exe, int32_t from, int32_t to);
+    /* Whether the program has state that only a checkpoint can bring back. */
+    bool (*has_state)(const hth_executable *exe);
     void (*free)(hth_executable **exe);
 } hth_backend_type;
 

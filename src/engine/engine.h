@@ -61,6 +61,8 @@ typedef struct hth_schedule {
     int64_t *positions;     /* [rows] */
     int64_t *seq_rows;      /* [sessions + 1] */
     const int32_t **tables; /* [sessions] */
+    int32_t *state_slots;   /* [sessions] */
+    hth_pass_fault *faults; /* [sessions] */
     int32_t *out_rows;      /* [rows] */
 } hth_schedule;
 

@@ -15,6 +15,8 @@ void hth_engine_carve(hearth_engine *e, hth_arena *arena) {
     e->schedule.out_rows = HTH_ARENA_NEW(arena, int32_t, rows);
     e->schedule.seq_rows = HTH_ARENA_NEW(arena, int64_t, sessions + 1);
     e->schedule.tables = HTH_ARENA_NEW(arena, const int32_t *, sessions);
+    e->schedule.state_slots = HTH_ARENA_NEW(arena, int32_t, sessions);
+    e->schedule.faults = HTH_ARENA_NEW(arena, hth_pass_fault, sessions);
     e->sessions = HTH_ARENA_NEW(arena, hearth_session, sessions);
     for (size_t i = 0; i < sessions; i++) {
         hearth_token *tokens = HTH_ARENA_NEW(arena, hearth_token, context);

@@ -9,7 +9,8 @@
 /* The embedding table is looked up a row at a time; only where a linear multiplies by it too is all of it read. */
 static bool read_whole(const hth_program *p, hth_tensor_id id) {
     for (int i = 0; i < p->n_ops; i++)
-        if (p->ops[i].opcode != HTH_OP_EMBED && (p->ops[i].weight[0] == id || p->ops[i].weight[1] == id)) return true;
+        for (int k = 0; k < HTH_OP_WEIGHTS && p->ops[i].opcode != HTH_OP_EMBED; k++)
+            if (p->ops[i].weight[k] == id) return true;
     return false;
 }
 

@@ -69,6 +69,8 @@ static hth_pass next_pass(hearth_engine *e, const hearth_item *items, size_t cou
                      .positions = s->positions,
                      .seq_rows = s->seq_rows,
                      .block_table = s->tables,
+                     .state_slots = s->state_slots,
+                     .faults = s->faults,
                      .out_rows = s->out_rows,
                      .first_output = at->outputs};
     while (at->item < count && pass.rows < capacity) {
@@ -77,6 +79,7 @@ static hth_pass next_pass(hearth_engine *e, const hearth_item *items, size_t cou
         int64_t n = item->count - at->done < capacity - pass.rows ? item->count - at->done : capacity - pass.rows;
         hth_session_reserve(session, session->position + n);
         s->seq_rows[pass.seqs] = pass.rows;
+        s->state_slots[pass.seqs] = (int32_t)(session - e->sessions);
         s->tables[pass.seqs++] = session->blocks;
         for (int64_t i = 0; i < n; i++) {
             int64_t row = pass.rows + i;

@@ -60,8 +60,8 @@ static bool is_computed(hth_reading *r, const hth_gguf_tensor *t, const char *fu
 
 static bool is_float32(hth_reading *r, const hth_gguf_tensor *t, const char *full) {
     if (t->dtype == HTH_F32) return true;
-    hth_builder_fail(r->b, HEARTH_UNSUPPORTED, "tensor %s is %s; norms, biases and rope factors must be F32", full,
-                     hth_dtype_name(t->dtype));
+    hth_builder_fail(r->b, HEARTH_UNSUPPORTED, "tensor %s is %s; norms, biases, taps and rope factors must be F32",
+                     full, hth_dtype_name(t->dtype));
     return false;
 }
 
@@ -77,7 +77,7 @@ hth_tensor_id hth_bind_matrix_part(hth_reading *r, const char *name, int64_t in,
     const hth_gguf_tensor *t = find(r, full_name(r, name, full), 2, (const int64_t[]){in, out});
     if (!t || !is_computed(r, t, full)) return HTH_NONE;
     uint64_t row_bytes = hth_row_bytes(hth_dtype_find((uint32_t)t->dtype), (uint64_t)in);
-    hth_weight where = {t->file, t->offset + (uint64_t)first * row_bytes, (uint64_t)count * row_bytes};
+    hth_weight where = {t->file, t->offset + (uint64_t)first * row_bytes, (uint64_t)count * row_bytes, 0};
     part_name(full, out, first, count);
     return hth_build_weight(r->b, full, t->dtype, 2, (const int64_t[]){in, count}, where);
 }
@@ -86,11 +86,36 @@ hth_tensor_id hth_bind_matrix(hth_reading *r, const char *name, int64_t in, int6
     return hth_bind_matrix_part(r, name, in, out, 0, out);
 }
 
+hth_tensor_id hth_bind_slabs_part(hth_reading *r, const char *name, int64_t in, int64_t out, int64_t slabs,
+                                  int64_t first, int64_t count) {
+    char full[NAME_SIZE];
+    const hth_gguf_tensor *t = find(r, full_name(r, name, full), 3, (const int64_t[]){in, out, slabs});
+    if (!t || !is_computed(r, t, full)) return HTH_NONE;
+    uint64_t row_bytes = hth_row_bytes(hth_dtype_find((uint32_t)t->dtype), (uint64_t)in);
+    uint64_t stride = (uint64_t)out * row_bytes;
+    hth_weight where = {t->file, t->offset + (uint64_t)first * row_bytes,
+                        (uint64_t)(slabs - 1) * stride + (uint64_t)count * row_bytes, stride};
+    part_name(full, out, first, count);
+    return hth_build_weight(r->b, full, t->dtype, 3, (const int64_t[]){in, count, slabs}, where);
+}
+
+hth_tensor_id hth_bind_slabs(hth_reading *r, const char *name, int64_t in, int64_t out, int64_t slabs) {
+    return hth_bind_slabs_part(r, name, in, out, slabs, 0, out);
+}
+
+hth_tensor_id hth_bind_table(hth_reading *r, const char *name, int64_t in, int64_t out) {
+    char full[NAME_SIZE];
+    const hth_gguf_tensor *t = find(r, full_name(r, name, full), 2, (const int64_t[]){in, out});
+    if (!t || !is_float32(r, t, full)) return HTH_NONE;
+    hth_weight where = {t->file, t->offset, (uint64_t)(in * out) * sizeof(float), 0};
+    return hth_build_weight(r->b, full, HTH_F32, 2, (const int64_t[]){in, out}, where);
+}
+
 hth_tensor_id hth_bind_vector_part(hth_reading *r, const char *name, int64_t n, int64_t first, int64_t count) {
     char full[NAME_SIZE];
     const hth_gguf_tensor *t = find(r, full_name(r, name, full), 1, &n);
     if (!t || !is_float32(r, t, full)) return HTH_NONE;
-    hth_weight where = {t->file, t->offset + (uint64_t)first * sizeof(float), (uint64_t)count * sizeof(float)};
+    hth_weight where = {t->file, t->offset + (uint64_t)first * sizeof(float), (uint64_t)count * sizeof(float), 0};
     part_name(full, n, first, count);
     return hth_build_weight(r->b, full, HTH_F32, 1, &count, where);
 }

@@ -12,6 +12,13 @@ bool hth_bind_has(const hth_reading *r, const char *name);
 
 /* A matrix [in, out] of any dtype computed with. */
 hth_tensor_id hth_bind_matrix(hth_reading *r, const char *name, int64_t in, int64_t out);
+/* A stack of matrices [in, out, slabs] of any dtype computed with: the experts of a layer. */
+hth_tensor_id hth_bind_slabs(hth_reading *r, const char *name, int64_t in, int64_t out, int64_t slabs);
+/* Rows first .. first + count - 1 of each slab. */
+hth_tensor_id hth_bind_slabs_part(hth_reading *r, const char *name, int64_t in, int64_t out, int64_t slabs,
+                                  int64_t first, int64_t count);
+/* A float32 matrix [in, out]: convolution taps, biases of experts. */
+hth_tensor_id hth_bind_table(hth_reading *r, const char *name, int64_t in, int64_t out);
 /* A float32 vector [n]: norms and biases. */
 hth_tensor_id hth_bind_vector(hth_reading *r, const char *name, int64_t n);
 

@@ -122,7 +122,7 @@ hth_tensor_id hth_decoder_attention(hth_reading *r, const hth_decoder *d, int i,
                              .softcap = softcap};
     hth_tensor_id kv = hth_build_kv(r->b, "kv", (hth_kv_shape){d->kv_heads[i], d->dk, d->dv});
     hth_emit_kv_append(r->b, "kv_append", h.k, h.v, kv);
-    return hth_emit_attention(r->b, "attention", h.q, kv, &imm);
+    return hth_emit_attention(r->b, "attention", h.q, kv, HTH_NONE, &imm);
 }
 
 void hth_decoder_select(hth_reading *r, const hth_decoder *d, int i, hth_tensor_id *x, hth_tensor_id *o) {

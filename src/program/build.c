@@ -72,6 +72,23 @@ const char *hth_builder_scope(const hth_builder *b) {
     return b->scope;
 }
 
+void hth_build_note(hth_builder *b, const char *format, ...) {
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    size_t old = b->program->notes ? strlen(b->program->notes) : 0, added = strlen(text);
+    char *notes = realloc(b->program->notes, old + added + 2);
+    if (!notes) {
+        hth_builder_fail(b, HEARTH_NO_MEMORY, "no memory for a note of %zu bytes", added);
+        return;
+    }
+    memcpy(notes + old, text, added);
+    memcpy(notes + old + added, "\n", 2);
+    b->program->notes = notes;
+}
+
 void hth_build_facts(hth_builder *b, int64_t layers, int64_t embd, int64_t context) {
     b->program->n_layers = layers;
     b->program->n_embd = embd;
@@ -163,6 +180,18 @@ hth_tensor_id hth_build_kv(hth_builder *b, const char *name, hth_kv_shape shape)
     return add_tensor(b, b->scope, name, &t);
 }
 
+hth_tensor_id hth_build_state(hth_builder *b, const char *name, int n_dims, const int64_t *dims) {
+    char checkpoint_name[NAME_SIZE];
+    hth_tensor state = {.class = HTH_STATE, .dtype = HTH_F32, .n_dims = n_dims};
+    for (int i = 0; i < n_dims; i++) state.dims[i] = (hth_dim){HTH_ONE, dims[i]};
+    hth_tensor checkpoint = state;
+    checkpoint.class = HTH_CHECKPOINT;
+    checkpoint.dims[checkpoint.n_dims++] = (hth_dim){HTH_MARKS, 1};
+    snprintf(checkpoint_name, sizeof checkpoint_name, "%s_marks", name);
+    state.checkpoint = add_tensor(b, b->scope, checkpoint_name, &checkpoint);
+    return add_tensor(b, b->scope, name, &state);
+}
+
 /* ---- Ops --------------------------------------------------------------------------------------------------------- */
 
 static hth_op blank(hth_opcode opcode) {
@@ -174,6 +203,18 @@ static hth_op blank(hth_opcode opcode) {
 
 static void note_use(hth_program *p, hth_tensor_id id, int op) {
     if (id != HTH_NONE) p->tensors[id].last_use = op;
+}
+
+/* Make op the writer of its KV or state tensor, which may have no other. */
+static bool note_state_write(hth_builder *b, const hth_op *op, int index) {
+    hth_tensor *t = &b->program->tensors[op->state];
+    if (t->writer >= 0) {
+        hth_builder_fail(b, HEARTH_BAD_FILE, "%s: %s is written twice in a pass", op->site, t->name);
+        return false;
+    }
+    t->writer = index;
+    if (t->class == HTH_STATE) b->program->tensors[t->checkpoint].writer = index;
+    return true;
 }
 
 /* Check op, infer its output, append both. Gives the output, HTH_NONE when the op has none or the builder has failed.
@@ -201,18 +242,9 @@ static hth_tensor_id emit(hth_builder *b, const char *site, hth_op *op) {
     }
     for (int i = 0; i < HTH_OP_INPUTS; i++) note_use(p, op->in[i], index);
     for (int i = 0; i < HTH_OP_WEIGHTS; i++) note_use(p, op->weight[i], index);
-    switch (hth_op_rule_of(op->opcode)->state) {
-    case HTH_OPERAND_KV_WRITE:
-        if (p->tensors[op->state].writer >= 0) {
-            hth_builder_fail(b, HEARTH_BAD_FILE, "%s: %s is written twice in a pass", op->site,
-                             p->tensors[op->state].name);
-            return HTH_NONE;
-        }
-        p->tensors[op->state].writer = index;
-        break;
-    case HTH_OPERAND_KV_READ: note_use(p, op->state, index); break;
-    default: break;
-    }
+    hth_operand state = hth_op_rule_of(op->opcode)->state;
+    if (hth_operand_writes(state) && !note_state_write(b, op, index)) return HTH_NONE;
+    if (state == HTH_OPERAND_KV_READ) note_use(p, op->state, index);
     p->ops[p->n_ops++] = *op;
     return op->out;
 }
@@ -289,9 +321,10 @@ void hth_emit_kv_append(hth_builder *b, const char *site, hth_tensor_id keys, ht
 }
 
 hth_tensor_id hth_emit_attention(hth_builder *b, const char *site, hth_tensor_id q, hth_tensor_id kv,
-                                 const hth_attention_imm *imm) {
+                                 hth_tensor_id sinks, const hth_attention_imm *imm) {
     hth_op op = blank(HTH_OP_ATTENTION);
     op.in[0] = q;
+    op.weight[0] = sinks;
     op.state = kv;
     op.imm.attention = *imm;
     return emit(b, site, &op);
@@ -330,6 +363,81 @@ hth_tensor_id hth_emit_softcap(hth_builder *b, const char *site, hth_tensor_id x
     hth_op op = blank(HTH_OP_SOFTCAP);
     op.in[0] = x;
     op.imm.softcap = c;
+    return emit(b, site, &op);
+}
+
+hth_tensor_id hth_emit_slice(hth_builder *b, const char *site, hth_tensor_id x, int64_t group, int64_t first,
+                             int64_t count) {
+    hth_op op = blank(HTH_OP_SLICE);
+    op.in[0] = x;
+    op.imm.slice.group = group;
+    op.imm.slice.first = first;
+    op.imm.slice.count = count;
+    return emit(b, site, &op);
+}
+
+hth_tensor_id hth_emit_gate(hth_builder *b, const char *site, hth_tensor_id x, hth_tensor_id gate) {
+    hth_op op = blank(HTH_OP_GATE);
+    op.in[0] = x;
+    op.in[1] = gate;
+    return emit(b, site, &op);
+}
+
+hth_tensor_id hth_emit_gated_norm(hth_builder *b, const char *site, hth_tensor_id x, hth_tensor_id z, hth_tensor_id w,
+                                  int64_t head_dim, float eps) {
+    hth_op op = blank(HTH_OP_GATED_NORM);
+    op.in[0] = x;
+    op.in[1] = z;
+    op.weight[0] = w;
+    op.imm.head_norm.head_dim = head_dim;
+    op.imm.head_norm.eps = eps;
+    return emit(b, site, &op);
+}
+
+hth_tensor_id hth_emit_conv_ring(hth_builder *b, const char *site, hth_tensor_id x, hth_tensor_id taps,
+                                 hth_tensor_id state) {
+    hth_op op = blank(HTH_OP_CONV_RING);
+    op.in[0] = x;
+    op.weight[0] = taps;
+    op.state = state;
+    return emit(b, site, &op);
+}
+
+hth_tensor_id hth_emit_delta_rule(hth_builder *b, const char *site, const hth_delta_operands *operands,
+                                  hth_tensor_id state, const hth_delta_imm *imm) {
+    hth_op op = blank(HTH_OP_DELTA_RULE);
+    op.in[0] = operands->u;
+    op.in[1] = operands->alpha;
+    op.in[2] = operands->b;
+    op.weight[0] = operands->a;
+    op.weight[1] = operands->dt;
+    op.state = state;
+    op.imm.delta = *imm;
+    return emit(b, site, &op);
+}
+
+hth_tensor_id hth_emit_router(hth_builder *b, const char *site, hth_tensor_id logits, int64_t used,
+                              hth_router_kind kind) {
+    hth_op op = blank(HTH_OP_ROUTER);
+    op.in[0] = logits;
+    op.imm.router.used = used;
+    op.imm.router.kind = kind;
+    return emit(b, site, &op);
+}
+
+hth_tensor_id hth_emit_experts(hth_builder *b, const char *site, hth_tensor_id x, hth_tensor_id routing,
+                               const hth_expert_weights *w, int64_t used, hth_act_kind act) {
+    hth_op op = blank(HTH_OP_EXPERTS);
+    op.in[0] = x;
+    op.in[1] = routing;
+    op.weight[0] = w->gate;
+    op.weight[1] = w->up;
+    op.weight[2] = w->down;
+    op.weight[3] = w->gate_bias;
+    op.weight[4] = w->up_bias;
+    op.weight[5] = w->down_bias;
+    op.imm.experts.used = used;
+    op.imm.experts.act = act;
     return emit(b, site, &op);
 }
 

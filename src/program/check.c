@@ -20,18 +20,21 @@ static hearth_status check_reads(const hth_program *p, int index, hearth_error *
             return broken(op, t, "is read before it is written", err);
         if (t->last_use < index) return broken(op, t, "is read after its last use", err);
     }
-    if (op->state == HTH_NONE || hth_op_rule_of(op->opcode)->state != HTH_OPERAND_KV_READ) return HEARTH_OK;
+    if (hth_op_rule_of(op->opcode)->state != HTH_OPERAND_KV_READ) return HEARTH_OK;
     const hth_tensor *kv = &p->tensors[op->state];
     return kv->writer < index ? HEARTH_OK : broken(op, kv, "is read before it is appended to", err);
 }
 
-/* Invariant 2: this op is the one that writes its output and the state it appends to. */
+/* Invariant 2: this op is the one that writes its output, and the KV or state (and its checkpoint) it moves on. */
 static hearth_status check_writes(const hth_program *p, int index, hearth_error *err) {
     const hth_op *op = &p->ops[index];
     if (op->out != HTH_NONE && p->tensors[op->out].writer != index)
         return broken(op, &p->tensors[op->out], "has another writer", err);
-    if (hth_op_rule_of(op->opcode)->state == HTH_OPERAND_KV_WRITE && p->tensors[op->state].writer != index)
-        return broken(op, &p->tensors[op->state], "has another writer", err);
+    if (!hth_operand_writes(hth_op_rule_of(op->opcode)->state)) return HEARTH_OK;
+    const hth_tensor *state = &p->tensors[op->state];
+    if (state->writer != index) return broken(op, state, "has another writer", err);
+    if (state->class == HTH_STATE && p->tensors[state->checkpoint].writer != index)
+        return broken(op, &p->tensors[state->checkpoint], "has another writer", err);
     return HEARTH_OK;
 }
 

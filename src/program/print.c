@@ -44,7 +44,13 @@ static void print_operand(const hth_program *p, hth_tensor_id id, const char *se
 }
 
 static const char *activation_name(hth_act_kind kind) {
-    return kind == HTH_ACT_SILU ? "silu" : "gelu_tanh";
+    static const char *const names[HTH_ACT_KINDS] = {"silu", "gelu_tanh", "swiglu_clamped"};
+    return names[kind];
+}
+
+static const char *router_name(hth_router_kind kind) {
+    static const char *const names[HTH_ROUTER_KINDS] = {"softmax", "softmax normalized", "softmax over the chosen"};
+    return names[kind];
 }
 
 static void print_attention(const hth_attention_imm *a, FILE *out) {
@@ -74,11 +80,29 @@ static void print_immediates(const hth_op *op, FILE *out) {
     case HTH_OP_ATTENTION: print_attention(&imm->attention, out); break;
     case HTH_OP_GLU:
     case HTH_OP_ACT: fprintf(out, "  %s", activation_name(imm->act.kind)); break;
+    case HTH_OP_SLICE:
+        fprintf(out, "  %" PRId64 "..%" PRId64 " of each %" PRId64, imm->slice.first,
+                imm->slice.first + imm->slice.count - 1, imm->slice.group);
+        break;
+    case HTH_OP_GATED_NORM:
+        fprintf(out, "  head %" PRId64 " eps %.7g silu", imm->head_norm.head_dim, (double)imm->head_norm.eps);
+        break;
+    case HTH_OP_DELTA_RULE:
+        fprintf(out, "  heads %" PRId64 "/%" PRId64 " %s head %" PRId64 " + %" PRId64 " eps %.7g",
+                imm->delta.value_heads, imm->delta.key_heads, imm->delta.tiled ? "tiled" : "grouped", imm->delta.dk,
+                imm->delta.dv, (double)imm->delta.eps);
+        break;
+    case HTH_OP_ROUTER: fprintf(out, "  top %" PRId64 " %s", imm->router.used, router_name(imm->router.kind)); break;
+    case HTH_OP_EXPERTS:
+        fprintf(out, "  used %" PRId64 " %s", imm->experts.used, activation_name(imm->experts.act));
+        break;
     case HTH_OP_SCALE: fprintf(out, "  scale %.7g", (double)imm->scale); break;
     case HTH_OP_SOFTCAP: fprintf(out, "  cap %.7g", (double)imm->softcap); break;
     case HTH_OP_LINEAR:
     case HTH_OP_KV_APPEND:
     case HTH_OP_ADD:
+    case HTH_OP_GATE:
+    case HTH_OP_CONV_RING:
     case HTH_OP_SELECT:
     case HTH_OPCODES: break;
     }
@@ -99,8 +123,7 @@ static void print_op(const hth_program *p, int index, int site_width, const hth_
         print_operand(p, op->in[i], separator, out);
         separator = ", ";
     }
-    print_operand(p, op->weight[0], "; ", out);
-    print_operand(p, op->weight[1], ", ", out);
+    for (int i = 0; i < HTH_OP_WEIGHTS; i++) print_operand(p, op->weight[i], i == 0 ? "; " : ", ", out);
     print_operand(p, op->state, "; ", out);
     print_immediates(op, out);
     if (op->out == HTH_NONE) return;
@@ -130,6 +153,11 @@ void hth_program_print(const hth_program *program, const hth_plan *plan, hth_ker
         fprintf(out,
                 "plan: ROWS %" PRId64 ", OUTS %" PRId64 ", activations %" PRIu64 " bytes, logits %" PRIu64 " bytes\n",
                 plan->extents.value[HTH_ROWS], plan->extents.value[HTH_OUTS], plan->bytes, plan->logits_bytes);
+    for (const char *note = p->notes; note && *note;) {
+        int n = (int)strcspn(note, "\n");
+        fprintf(out, "note: %.*s\n", n, note);
+        note += n + 1;
+    }
     int site_width = widest_site(p);
     for (int i = 0; i < p->n_ops; i++) {
         print_op(p, i, site_width, plan, out);

@@ -15,6 +15,7 @@ void hth_program_free(hth_program **program) {
         if (p->tensors[i].class == HTH_CONSTANT) free((void *)(uintptr_t)p->tensors[i].constant);
     free(p->tensors);
     free(p->ops);
+    free(p->notes);
     free(p);
     *program = NULL;
 }

@@ -42,8 +42,8 @@ typedef enum hth_class {
     HTH_WEIGHT,     /* in a file mapping, GGUF layout */
     HTH_CONSTANT,   /* small float32 tables made by the recipe (rope frequencies), owned by the program */
     HTH_KV,         /* the blocks of one layer's keys and values */
-    HTH_STATE,      /* recurrent state, one slot a session */
-    HTH_CHECKPOINT, /* write-only copy of a state, one slot a mark */
+    HTH_STATE,      /* recurrent state: float32, its dims are those of one slot; one slot a session */
+    HTH_CHECKPOINT, /* write-only copies of a state: its dims and MARKS */
     HTH_ACTIVATION, /* lives between ops of one pass */
     HTH_INPUT,      /* given by the engine for each pass */
     HTH_OUTPUT,     /* read by the engine after each pass */
@@ -65,11 +65,13 @@ typedef int32_t hth_tensor_id; /* index into hth_program.tensors; HTH_NONE where
 #define HTH_TENSOR_DIMS 4
 
 /* Where a weight lies: `offset` bytes into file mapping `file`. Rows of dims[0] elements follow each other without
- * gaps. */
+ * gaps; slabs (dims[2] of them, of dims[1] rows) do at a distance of slab_stride bytes, which is more than their size
+ * where they are a part of larger ones. */
 typedef struct hth_weight {
     int file;
     uint64_t offset;
-    uint64_t bytes;
+    uint64_t bytes;       /* from the first to the last that belongs to it */
+    uint64_t slab_stride; /* 0 without slabs */
 } hth_weight;
 
 /* The geometry of a KV tensor: per position, `heads` keys of dk and values of dv elements. */
@@ -88,13 +90,14 @@ typedef struct hth_tensor {
         const float *constant; /* dims product floats, owned by the program */
         hth_kv_shape kv;
         hth_input input;
+        hth_tensor_id checkpoint; /* of a state: where its op leaves copies */
     };
     int32_t writer;   /* op that writes it, -1 for none */
     int32_t last_use; /* last op that reads it, -1 for none */
 } hth_tensor;
 
 #define HTH_OP_INPUTS  3
-#define HTH_OP_WEIGHTS 2
+#define HTH_OP_WEIGHTS 6
 
 typedef struct hth_op {
     hth_opcode opcode;
@@ -114,6 +117,7 @@ typedef struct hth_program {
     int64_t n_layers, n_vocab, n_embd; /* for reports */
     int64_t context;                   /* positions the model was made for */
     hth_tensor_id logits;              /* the output: float32 [n_vocab, OUTS] */
+    char *notes;                       /* what the file has and the program leaves unused, a line each; NULL: nothing */
 } hth_program;
 
 /* A number for each symbol. */

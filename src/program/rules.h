@@ -18,8 +18,12 @@ typedef enum hth_operand {
     HTH_OPERAND_MATRIX,          /* weight [k, n] of a dtype that is computed with */
     HTH_OPERAND_VECTOR,          /* float32 weight or constant [n] */
     HTH_OPERAND_OPTIONAL_VECTOR, /* the same, or HTH_NONE */
+    HTH_OPERAND_SLABS,           /* weight [k, n, slabs] of a dtype that is computed with */
+    HTH_OPERAND_TABLE,           /* float32 weight [k, n] */
+    HTH_OPERAND_OPTIONAL_TABLE,  /* the same, or HTH_NONE */
     HTH_OPERAND_KV_WRITE,        /* a KV tensor that this op appends to */
-    HTH_OPERAND_KV_READ          /* a KV tensor that an earlier op appended to */
+    HTH_OPERAND_KV_READ,         /* a KV tensor that an earlier op appended to */
+    HTH_OPERAND_STATE            /* a state tensor, with its checkpoint tensor, that this op moves on */
 } hth_operand;
 
 /* How an op goes with its neighbours in a step, for the plan (plan.h). */
@@ -50,6 +54,11 @@ typedef struct hth_op_rule {
 } hth_op_rule;
 
 const hth_op_rule *hth_op_rule_of(hth_opcode opcode);
+
+/* Whether an op with this operand in its state slot writes that tensor. */
+static inline bool hth_operand_writes(hth_operand operand) {
+    return operand == HTH_OPERAND_KV_WRITE || operand == HTH_OPERAND_STATE;
+}
 
 /* Check all operands of an op against its rule and infer the output's shape. The error names site, opcode and operand.
  */

@@ -22,11 +22,11 @@ static hth_builder *builder(void) {
 }
 
 static hth_tensor_id matrix(hth_builder *b, const char *name, int64_t in, int64_t out) {
-    return hth_build_weight(b, name, HTH_F32, 2, (const int64_t[]){in, out}, (hth_weight){0, 0, 0});
+    return hth_build_weight(b, name, HTH_F32, 2, (const int64_t[]){in, out}, (hth_weight){0});
 }
 
 static hth_tensor_id vector(hth_builder *b, const char *name, int64_t n) {
-    return hth_build_weight(b, name, HTH_F32, 1, &n, (hth_weight){0, 0, 0});
+    return hth_build_weight(b, name, HTH_F32, 1, &n, (hth_weight){0});
 }
 
 static hth_tensor_id rows(hth_builder *b, const char *site, int64_t n) {
@@ -56,7 +56,7 @@ static hth_tensor_id everything(hth_builder *b) {
     k = hth_emit_rope(b, "k_rope", k, turn, 8, 0);
     hth_tensor_id kv = hth_build_kv(b, "kv", (hth_kv_shape){2, 8, 4});
     hth_emit_kv_append(b, "append", k, v, kv);
-    hth_tensor_id o = hth_emit_attention(b, "attention", q, kv, &attention_4_2);
+    hth_tensor_id o = hth_emit_attention(b, "attention", q, kv, HTH_NONE, &attention_4_2);
     o = hth_emit_linear(b, "o", o, matrix(b, "o.w", 16, 32), HTH_NONE);
     x = hth_emit_add(b, "add", x, o);
     hth_tensor_id g = hth_emit_glu(b, "glu", x, a, HTH_ACT_SILU);
@@ -212,11 +212,11 @@ static void linear_of_an_input(hth_builder *b) {
     hth_emit_linear(b, "bad", hth_build_input(b, HTH_INPUT_TOKENS), matrix(b, "w", 32, 8), HTH_NONE);
 }
 static void linear_of_an_unknown_dtype(hth_builder *b) {
-    hth_tensor_id w = hth_build_weight(b, "w", HTH_IQ2_XS, 2, (const int64_t[]){256, 8}, (hth_weight){0, 0, 0});
+    hth_tensor_id w = hth_build_weight(b, "w", HTH_IQ2_XS, 2, (const int64_t[]){256, 8}, (hth_weight){0});
     hth_emit_linear(b, "bad", rows(b, "x", 256), w, HTH_NONE);
 }
 static void bias_of_another_dtype(hth_builder *b) {
-    hth_tensor_id bias = hth_build_weight(b, "c", HTH_F16, 1, (const int64_t[]){8}, (hth_weight){0, 0, 0});
+    hth_tensor_id bias = hth_build_weight(b, "c", HTH_F16, 1, (const int64_t[]){8}, (hth_weight){0});
     hth_emit_linear(b, "bad", rows(b, "x", 32), matrix(b, "w", 32, 8), bias);
 }
 static void embed_of_rows(hth_builder *b) {
@@ -247,12 +247,12 @@ static void appended_twice(hth_builder *b) {
 }
 static void attention_before_append(hth_builder *b) {
     hth_tensor_id kv = hth_build_kv(b, "kv", (hth_kv_shape){2, 8, 4});
-    hth_emit_attention(b, "bad", rows(b, "q", 32), kv, &attention_4_2);
+    hth_emit_attention(b, "bad", rows(b, "q", 32), kv, HTH_NONE, &attention_4_2);
 }
 static void attention(hth_builder *b, int64_t width, hth_attention_imm imm) {
     hth_tensor_id kv = hth_build_kv(b, "kv", (hth_kv_shape){2, 8, 4});
     hth_emit_kv_append(b, "append", rows(b, "k", 16), rows(b, "v", 8), kv);
-    hth_emit_attention(b, "bad", rows(b, "q", width), kv, &imm);
+    hth_emit_attention(b, "bad", rows(b, "q", width), kv, HTH_NONE, &imm);
 }
 static void queries_of_another_width(hth_builder *b) {
     attention(b, 31, attention_4_2);

@@ -43,7 +43,7 @@ static const char *next_site(growing *g) {
 static hth_tensor_id weight(growing *g, int n_dims, int64_t in, int64_t out) {
     char name[32];
     snprintf(name, sizeof name, "w%d.%d", g->n_ops, n_dims);
-    return hth_build_weight(g->b, name, HTH_F32, n_dims, (const int64_t[]){in, out}, (hth_weight){0, 0, 0});
+    return hth_build_weight(g->b, name, HTH_F32, n_dims, (const int64_t[]){in, out}, (hth_weight){0});
 }
 
 static hth_tensor_id keep(growing *g, hth_tensor_id id) {
@@ -90,7 +90,7 @@ static void add_attention(growing *g, hth_tensor_id x) {
     snprintf(name, sizeof name, "kv%d", g->n_ops);
     hth_tensor_id kv = hth_build_kv(g->b, name, (hth_kv_shape){n, 16, 16});
     hth_emit_kv_append(g->b, next_site(g), pick_like(g, x), pick_like(g, x), kv);
-    keep(g, hth_emit_attention(g->b, next_site(g), x, kv, &imm));
+    keep(g, hth_emit_attention(g->b, next_site(g), x, kv, HTH_NONE, &imm));
 }
 
 static void add_op(growing *g) {

@@ -100,6 +100,22 @@ static const char *kernel_name(const void *context, int op) {
     return ((const hth_executable *)context)->kernel_names[op];
 }
 
+static void restore(hth_executable *exe, int32_t mark_slot, int32_t state_slot) {
+    memcpy(exe->state_base + (uint64_t)state_slot * exe->slot_bytes,
+           exe->mark_base + (uint64_t)mark_slot * exe->slot_bytes, exe->slot_bytes);
+}
+
+static void copy_block(hth_executable *exe, int32_t from, int32_t to) {
+    for (int i = 0; i < exe->n_kv; i++) {
+        const hth_kv_pool *kv = &exe->kv[i];
+        memcpy(kv->base + (uint64_t)to * kv->block_bytes, kv->base + (uint64_t)from * kv->block_bytes, kv->block_bytes);
+    }
+}
+
+static bool has_state(const hth_executable *exe) {
+    return exe->n_states > 0;
+}
+
 const hth_backend_type hth_backend_cpu = {
     .name = "cpu",
     .open = open_cpu,
@@ -114,5 +130,8 @@ const hth_backend_type hth_backend_cpu = {
     .warm = hth_cpu_warm,
     .run = hth_cpu_run,
     .logits = logits_of,
+    .restore = restore,
+    .copy_block = copy_block,
+    .has_state = has_state,
     .free = hth_cpu_free,
 };

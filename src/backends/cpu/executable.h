@@ -5,8 +5,10 @@
  *   ROWS       units that work on one row at a time and need nothing of other rows (norms, rope, quantizing, glu, KV
  *              append, …). A thread claims some rows and runs all units over them.
  *   LINEAR     one to four linears that read the same input. A thread claims some columns of one of them, for all rows.
- *   ATTENTION  one attention op. A thread claims a kv head and either some rows with all their tiles, or (few rows,
- * much depth) some tiles, whose partial results the MERGE stage that follows adds up.
+ *   SCAN       one recurrence (conv_ring, delta_rule). A thread claims some of its independent lanes (channels, heads)
+ * of one sequence and walks its rows in order, leaving the marks on the way. EXPERTS    one mixture of experts, as
+ * several stages (experts.c). ATTENTION  one attention op. A thread claims a kv head and either some rows with all
+ * their tiles, or (few rows, much depth) some tiles, whose partial results the MERGE stage that follows adds up.
  *
  * Which thread does what never shows in a result: the kernels fix every order (kernels.h).
  *
@@ -35,10 +37,22 @@ typedef struct hth_rows {
     int64_t ld;
 } hth_rows;
 
+/* One thread's scratch. */
+typedef struct hth_worker {
+    void *linear;        /* HTH_LINEAR_SCRATCH */
+    void *attention;     /* HTH_ATTENTION_SCRATCH of the largest head */
+    float *m, *l, *o;    /* running results of one chunk */
+    float *pm, *pl, *po; /* those of one tile */
+    int32_t *lo, *hi;
+    void *scan;    /* hth_scan_scratch */
+    float *router; /* [max_experts] */
+    void *experts; /* hth_experts_scratch */
+} hth_worker;
+
 typedef struct hth_unit hth_unit;
 
 /* Run one unit over rows r0..r1-1 of the pass. */
-typedef void hth_unit_fn(hth_executable *exe, const hth_unit *unit, int64_t r0, int64_t r1);
+typedef void hth_unit_fn(hth_executable *exe, const hth_unit *unit, int64_t r0, int64_t r1, hth_worker *worker);
 
 struct hth_unit {
     hth_unit_fn *run;
@@ -80,12 +94,31 @@ typedef struct hth_attention_step {
     int kv;
 } hth_attention_step;
 
-typedef enum hth_stage_kind { HTH_STAGE_ROWS, HTH_STAGE_LINEAR, HTH_STAGE_ATTENTION, HTH_STAGE_MERGE } hth_stage_kind;
+/* A recurrence; see scan.c. */
+typedef struct hth_scan_step {
+    const hth_op *op;
+    hth_rows in[3], out; /* set at commit */
+    const float *w[2];
+    int state;     /* index into hth_executable.states */
+    int64_t lanes; /* pieces of a sequence that may run side by side */
+} hth_scan_step;
+
+typedef struct hth_experts_step hth_experts_step; /* experts.c */
+
+typedef enum hth_stage_kind {
+    HTH_STAGE_ROWS,
+    HTH_STAGE_LINEAR,
+    HTH_STAGE_ATTENTION,
+    HTH_STAGE_MERGE,
+    HTH_STAGE_SCAN,
+    HTH_STAGE_EXPERTS
+} hth_stage_kind;
 
 typedef struct hth_stage {
     hth_stage_kind kind;
     hth_symbol domain; /* HTH_ROWS or HTH_OUTS */
-    int first, count;  /* ROWS: units; LINEAR: linears; ATTENTION, MERGE: one attention step */
+    int first, count;  /* ROWS: units; LINEAR: linears; ATTENTION, MERGE, SCAN, EXPERTS: one step */
+    int phase;         /* EXPERTS: which of its stages */
 } hth_stage;
 
 /* The blocks of one layer's KV: block b at base + b * block_bytes; in it, for each kv head, K then V (kernels.h). */
@@ -95,6 +128,13 @@ typedef struct hth_kv_pool {
     unsigned char *base;
     uint64_t block_bytes, head_bytes, value_offset;
 } hth_kv_pool;
+
+/* Where one recurrent state lies in its slot. All states of a slot lie side by side, so that a restore is one copy; a
+ * checkpoint slot is laid out alike. */
+typedef struct hth_state_place {
+    hth_tensor_id tensor;
+    uint64_t offset, floats; /* offset in bytes */
+} hth_state_place;
 
 /* A run of rows of one sequence that attention takes as one piece. */
 typedef struct hth_row_chunk {
@@ -108,20 +148,12 @@ typedef struct hth_frame {
     int32_t *row_seq;      /* [rows] */
     hth_row_chunk *chunks; /* rows cut for attention */
     int64_t n_chunks;
-    int64_t max_rows;       /* the most rows of any chunk */
-    int64_t max_tiles;      /* the most tiles any chunk sees */
-    bool split;             /* attention splits the depth */
-    int64_t tiles_per_task; /* when split */
+    int64_t max_rows;         /* the most rows of any chunk */
+    int64_t max_tiles;        /* the most tiles any chunk sees */
+    bool split;               /* attention splits the depth */
+    int64_t tiles_per_task;   /* when split */
+    _Atomic uint64_t *faults; /* [seqs]: op << 32 | row of the first fault, UINT64_MAX for none */
 } hth_frame;
-
-/* One thread's scratch. */
-typedef struct hth_worker {
-    void *linear;        /* HTH_LINEAR_SCRATCH */
-    void *attention;     /* HTH_ATTENTION_SCRATCH of the largest head */
-    float *m, *l, *o;    /* running results of one chunk */
-    float *pm, *pl, *po; /* those of one tile */
-    int32_t *lo, *hi;
-} hth_worker;
 
 struct hth_executable {
     hth_backend *backend;
@@ -134,8 +166,11 @@ struct hth_executable {
     hth_linear_step *linears;
     hth_attention_step *attentions;
     hth_stage *stages;
+    hth_scan_step *scans;
+    hth_experts_step *experts;
     hth_kv_pool *kv;
-    int n_units, n_linears, n_attentions, n_stages, n_kv;
+    hth_state_place *states;
+    int n_units, n_linears, n_attentions, n_stages, n_scans, n_experts, n_kv, n_states;
     char (*kernel_names)[48]; /* [n_ops] */
 
     int64_t chunk_rows; /* rows of an attention chunk */
@@ -143,8 +178,11 @@ struct hth_executable {
     int64_t max_dk, max_dv;
     uint64_t partial_floats; /* room for split attention's partial results */
     int64_t max_k[2];        /* longest row quantized in blocks of 32, of 256; 0 for none */
+    int64_t max_experts;     /* most logits of a router */
+    uint64_t slot_bytes;     /* all states of one slot; a multiple of 64 */
 
-    hth_arena activations, kv_arena, logits_arena, scratch;
+    hth_arena activations, kv_arena, state_arena, mark_arena, logits_arena, scratch;
+    unsigned char *state_base, *mark_base; /* [state slots], [mark slots] of slot_bytes */
     unsigned char *activation_base;
     float *logits;
     void *qact_base[2];
@@ -171,12 +209,48 @@ void hth_attention_prepare(hth_executable *exe, const hth_pass *pass);
 void hth_attention_work(hth_executable *exe, const hth_attention_step *step, hth_worker *worker);
 void hth_attention_merge_work(hth_executable *exe, const hth_attention_step *step, hth_worker *worker);
 
+/* scan.c: recurrences. Bind adds the op's step and its stage; the rest is called by those who own the memory, a pass
+ * and the warm pass. */
+hearth_status hth_scan_bind(hth_executable *exe, const hth_op *op, hearth_error *err);
+size_t hth_scan_scratch(const hth_executable *exe); /* bytes a worker */
+void hth_scan_resolve(hth_executable *exe);         /* pointers, after everything is carved */
+void hth_scan_work(hth_executable *exe, const hth_scan_step *step, hth_worker *worker);
+void hth_scan_warm(hth_executable *exe, const hth_scan_step *step, hth_worker *worker); /* leaves no trace */
+
+/* experts.c: mixtures of experts, the same way. */
+hearth_status hth_experts_bind(hth_executable *exe, const hth_op *op, hearth_error *err);
+size_t hth_experts_scratch(const hth_executable *exe);     /* bytes a worker */
+void hth_experts_carve(hth_executable *exe, hth_arena *a); /* rows grouped by expert, shared by all ops */
+hearth_status hth_experts_resolve(hth_executable *exe, hearth_error *err);
+void hth_experts_work(hth_executable *exe, const hth_stage *stage, int64_t rows, hth_worker *worker);
+void hth_experts_warm(hth_executable *exe, const hth_stage *stage, hth_worker *worker); /* leaves no trace */
+void hth_experts_free(hth_executable *exe);
+
+/* memory.c: a tensor's rows in the arenas, after they are carved. */
+hth_rows hth_rows_of(const hth_executable *exe, hth_tensor_id id);
+
+/* Note that an op met a value in `row` that it cannot go on with; by any thread. */
+void hth_fault_note(hth_executable *exe, const hth_op *op, int64_t row);
+
+/* lower.c: append a stage. */
+hth_stage *hth_stage_add(hth_executable *exe, hth_stage_kind kind, hth_symbol domain, int first, int count);
+/* lower.c: append a unit that quantizes `input` in blocks of 32 or 256; its index in exe->units. */
+int hth_quantize_add(hth_executable *exe, hth_tensor_id input, int block, hth_symbol domain);
+
 /* run.c */
 hearth_status hth_cpu_run(hth_executable *exe, const hth_pass *pass, hearth_error *err);
 hearth_status hth_cpu_warm(hth_executable *exe, hearth_error *err);
 
 /* A weight's or constant's first byte. */
 const void *hth_weight_data(const hth_executable *exe, hth_tensor_id id);
+
+/* State number i (of exe->states) of a slot, and its place in a checkpoint slot. */
+static inline float *hth_state_at(const hth_executable *exe, int i, int64_t slot) {
+    return (float *)(exe->state_base + (uint64_t)slot * exe->slot_bytes + exe->states[i].offset);
+}
+static inline float *hth_checkpoint_at(const hth_executable *exe, int i, int64_t slot) {
+    return (float *)(exe->mark_base + (uint64_t)slot * exe->slot_bytes + exe->states[i].offset);
+}
 
 /* Whether a tensor's rows are kept in the logits buffer: the logits, and what an in-place op turns into them. */
 static inline bool hth_in_logits(const hth_executable *exe, hth_tensor_id id) {

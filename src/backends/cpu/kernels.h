@@ -19,6 +19,7 @@
 #ifndef HTH_BACKENDS_CPU_KERNELS_H
 #define HTH_BACKENDS_CPU_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -121,10 +122,15 @@ typedef void hth_rope_fn(float *x, int64_t heads, int64_t head_dim, int64_t n_ro
  * sqrt(2/pi) rounded to float and AB = A * 0.044715f. */
 #define HTH_GELU_A  0x1.988454p-1f
 #define HTH_GELU_AB 0x1.2444f2p-5f
-typedef enum hth_activation { HTH_SILU, HTH_GELU_TANH, HTH_ACTIVATION_COUNT } hth_activation;
+typedef enum hth_activation { HTH_SILU, HTH_GELU_TANH, HTH_SWIGLU_CLAMPED, HTH_ACTIVATION_COUNT } hth_activation;
 
-/* y = act(gate) * up, n elements. y may be either input. */
+/* y = act(gate) * up, n elements. y may be either input. HTH_SWIGLU_CLAMPED: g = gate > 7 ? 7 : gate;
+ * u = up > 7 ? 7 : up < -7 ? -7 : up; y = (g / (1 + exp(-(1.702f * g)))) * (u + 1). */
 typedef void hth_glu_fn(const float *gate, const float *up, float *y, int64_t n);
+/* y = x * (1 / (1 + exp(-g))), n elements. y may be either input. */
+typedef void hth_gate_fn(const float *x, const float *g, float *y, int64_t n);
+/* y = fma(x, s, y), n elements. */
+typedef void hth_add_scaled_fn(const float *x, float s, float *y, int64_t n);
 /* y = act(x). y may be x. */
 typedef void hth_act_fn(const float *x, float *y, int64_t n);
 /* y = a + b. y may be either. */
@@ -179,6 +185,64 @@ typedef void hth_attention_merge_fn(float *m, float *l, float *o, const float *p
 /* y = o * (1 / l), dv elements each: y[i] for i < n*dv. */
 typedef void hth_attention_finish_fn(const float *l, const float *o, float *y, int64_t n, int64_t dv);
 
+/* ---- Mixture of experts ------------------------------------------------------------------------------------------ */
+
+/* Choose the `used` largest of n logits z, equal ones by lower index: their indices in increasing order, as floats, to
+ * out[0 .. used-1], their weights to out[used .. 2 used - 1]. m = the largest z; p_i = exp(z_i - m).
+ *   HTH_ROUTER_SOFTMAX: w = p / (striped sum of p over all n);
+ *   HTH_ROUTER_NORMALIZED: w as before, then w = w / s, s = sum of the chosen w in increasing index, starting at +0,
+ *   at least 2^-14;
+ *   HTH_ROUTER_OVER_CHOSEN: w = p / (sum of the chosen p in increasing index, starting at +0).
+ * False when a logit is not finite: then the indices are 0 .. used-1 and the weights NaN. One definition for all tiers
+ * (router.c); kind as in program/ops.h. scratch: n floats. */
+bool hth_route(const float *z, int64_t n, int64_t used, int kind, float *out, float *scratch);
+
+/* ---- Recurrences --------------------------------------------------------------------------------------------------
+ */
+
+/* Some rows of one sequence through a causal convolution, channels c0 .. c1-1 of `channels`.
+ *   s = sum over taps j = 0 .. taps-1, in this order, starting at +0, of fma(w[c * taps + j], x_{t - (taps-1) + j}, s);
+ *   y_t = s / (1 + exp(-s)).
+ * Rows before the first are those of `ring`, oldest first: ring[j * channels + c], j < taps - 1. It is then moved on to
+ * the last taps - 1 inputs (where rows < taps - 1, older ones stay). */
+typedef struct hth_conv {
+    const float *x;
+    int64_t ldx;
+    int64_t rows, channels, taps; /* taps >= 2 */
+    const float *w;               /* [channels][taps] */
+    float *ring;                  /* [taps - 1][channels] */
+    float *y;                     /* y[t * ldy + c] */
+    int64_t ldy;
+} hth_conv;
+typedef void hth_conv_fn(const hth_conv *a, int64_t c0, int64_t c1);
+
+/* Some rows of one sequence through the gated delta rule of one value head, one row after the other.
+ *   r = 1 / sqrt(striped sum of fma(q_i, q_i, partial) + eps); q_i = (q_i * r) * scale;  k_i = k_i * r of its own;
+ *   decay and beta are given;
+ *   S_ij = S_ij * decay;  u_j = sum over i in increasing order, starting at +0, of fma(S_ij, k_i, u_j);
+ *   d_j = beta * (v_j - u_j);  S_ij = fma(k_i, d_j, S_ij);
+ *   y_j = sum over i in increasing order, starting at +0, of fma(S_ij, q_i, y_j).
+ * The lanes j are independent; cutting the rows into calls changes nothing. scratch: this thread's, 64-byte aligned,
+ * HTH_DELTA_SCRATCH(dk, dv) bytes. */
+typedef struct hth_delta {
+    const float *q, *k, *v; /* row t at + t * ld */
+    int64_t ld;
+    const float *decay, *beta; /* [rows] */
+    int64_t rows, dk, dv;
+    float eps, scale;
+    float *state; /* [dk][dv] */
+    float *y;     /* y[t * ldy + j] */
+    int64_t ldy;
+} hth_delta;
+typedef void hth_delta_fn(const hth_delta *a, void *scratch);
+
+#define HTH_DELTA_SCRATCH(dk, dv) ((2 * (size_t)(dk)*16 + (size_t)(dv)*4 + 256) * sizeof(float))
+
+/* The gates of one head and row, computed in binary64 and rounded once at the end (recurrent.c):
+ *   softplus(x) = x > 20 ? x : log(1 + exp(x));  *decay = exp(a * softplus((double)alpha + dt));
+ *   *beta = 1 / (1 + exp(-b)). */
+void hth_delta_gates(float alpha, float b, float a, float dt, float *decay, float *beta);
+
 /* ---- The table --------------------------------------------------------------------------------------------------- */
 
 enum { HTH_KV_F16, HTH_KV_F32, HTH_KV_TYPES };
@@ -196,6 +260,10 @@ typedef struct hth_kernels {
     hth_add_fn *add;
     hth_scale_fn *scale;
     hth_softcap_fn *softcap;
+    hth_gate_fn *gate;
+    hth_add_scaled_fn *add_scaled;
+    hth_conv_fn *conv;
+    hth_delta_fn *delta;
     hth_kv_append_fn *kv_append[HTH_KV_TYPES];
     hth_attention_tile_fn *attention_tile[HTH_KV_TYPES];
     hth_attention_merge_fn *attention_merge;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/cpu/executable.h"
+#include "base/checked.h"
 
 /* The domain of an op is that of what it writes; KV_APPEND writes for every row. */
 static hth_symbol op_domain(const hth_program *p, const hth_op *op) {
@@ -20,17 +21,20 @@ const void *hth_weight_data(const hth_executable *exe, hth_tensor_id id) {
     return exe->files[t->weight.file].base + t->weight.offset;
 }
 
-/* ---- Room for the tables: every op makes at most one unit, one linear and its quantizers, and three stages. ---- */
+/* ---- Room for the tables: every op makes at most one unit, one linear and its quantizers, and eight stages. ---- */
 
 static hearth_status allocate_tables(hth_executable *exe, hearth_error *err) {
     size_t ops = (size_t)exe->program->n_ops;
     exe->units = calloc(3 * ops + 1, sizeof *exe->units);
     exe->linears = calloc(ops + 1, sizeof *exe->linears);
     exe->attentions = calloc(ops + 1, sizeof *exe->attentions);
-    exe->stages = calloc(3 * ops + 1, sizeof *exe->stages);
+    exe->stages = calloc(8 * ops + 1, sizeof *exe->stages);
+    exe->scans = calloc(ops + 1, sizeof *exe->scans);
     exe->kv = calloc((size_t)exe->program->n_tensors + 1, sizeof *exe->kv);
+    exe->states = calloc((size_t)exe->program->n_tensors + 1, sizeof *exe->states);
     exe->kernel_names = calloc(ops + 1, sizeof *exe->kernel_names);
-    if (!exe->units || !exe->linears || !exe->attentions || !exe->stages || !exe->kv || !exe->kernel_names)
+    if (!exe->units || !exe->linears || !exe->attentions || !exe->stages || !exe->scans || !exe->kv || !exe->states ||
+        !exe->kernel_names)
         return hth_fail(err, HEARTH_NO_MEMORY, "no memory for the tables of %zu ops", ops);
     return HEARTH_OK;
 }
@@ -54,9 +58,25 @@ static void find_kv_pools(hth_executable *exe) {
     }
 }
 
+static hearth_status find_states(hth_executable *exe, hearth_error *err) {
+    static const hth_extents one = {.value = {[HTH_ONE] = 1}};
+    for (int i = 0; i < exe->program->n_tensors; i++) {
+        const hth_tensor *t = &exe->program->tensors[i];
+        if (t->class != HTH_STATE) continue;
+        hth_state_place *s = &exe->states[exe->n_states++];
+        *s = (hth_state_place){i, exe->slot_bytes, (uint64_t)hth_tensor_elements(t, &one)};
+        uint64_t bytes, end;
+        if (!hth_mul_u64(s->floats, sizeof(float), &bytes) || !hth_round_up_u64(bytes, 64, &bytes) ||
+            !hth_add_u64(exe->slot_bytes, bytes, &end) || end > INT64_MAX)
+            return hth_fail(err, HEARTH_TOO_LONG, "%s: the recurrent state does not fit 63 bits", t->name);
+        exe->slot_bytes = end;
+    }
+    return HEARTH_OK;
+}
+
 /* ---- Stages ---- */
 
-static hth_stage *add_stage(hth_executable *exe, hth_stage_kind kind, hth_symbol domain, int first, int count) {
+hth_stage *hth_stage_add(hth_executable *exe, hth_stage_kind kind, hth_symbol domain, int first, int count) {
     hth_stage *s = &exe->stages[exe->n_stages++];
     *s = (hth_stage){.kind = kind, .domain = domain, .first = first, .count = count};
     return s;
@@ -66,7 +86,7 @@ static hth_stage *add_stage(hth_executable *exe, hth_stage_kind kind, hth_symbol
 static void add_unit(hth_executable *exe, const hth_unit *unit, hth_symbol domain, bool alone) {
     hth_stage *last = exe->n_stages ? &exe->stages[exe->n_stages - 1] : NULL;
     if (!last || last->kind != HTH_STAGE_ROWS || last->domain != domain || alone)
-        last = add_stage(exe, HTH_STAGE_ROWS, domain, exe->n_units, 0);
+        last = hth_stage_add(exe, HTH_STAGE_ROWS, domain, exe->n_units, 0);
     exe->units[exe->n_units++] = *unit;
     last->count++;
 }
@@ -108,6 +128,15 @@ static int linear_group(const hth_executable *exe, int i) {
     return n;
 }
 
+int hth_quantize_add(hth_executable *exe, hth_tensor_id input, int block, hth_symbol domain) {
+    hth_unit unit;
+    hth_unit_quantize_bind(exe, input, block, &unit);
+    int64_t *max_k = &exe->max_k[block == 32 ? 0 : 1];
+    if (unit.n > *max_k) *max_k = unit.n;
+    add_unit(exe, &unit, domain, false);
+    return exe->n_units - 1;
+}
+
 static hearth_status bind_linear(hth_executable *exe, const hth_op *op, const hth_op *add, hearth_error *err) {
     const hth_tensor *w = &exe->program->tensors[op->weight[0]];
     hth_linear_fn *run = exe->backend->kernels.linear[w->dtype];
@@ -138,16 +167,10 @@ static hearth_status add_linears(hth_executable *exe, int i, int n, int *used, h
         int block = hth_activation_block(p->tensors[ops[k].weight[0]].dtype);
         if (block == 0) continue;
         int which = block == 32 ? 0 : 1;
-        if (unit_of[which] < 0) {
-            hth_unit unit;
-            hth_unit_quantize_bind(exe, ops[k].in[0], block, &unit);
-            if (unit.n > exe->max_k[which]) exe->max_k[which] = unit.n;
-            unit_of[which] = exe->n_units;
-            add_unit(exe, &unit, domain, false);
-        }
+        if (unit_of[which] < 0) unit_of[which] = hth_quantize_add(exe, ops[k].in[0], block, domain);
         exe->linears[first + k].unit = unit_of[which];
     }
-    add_stage(exe, HTH_STAGE_LINEAR, domain, first, n);
+    hth_stage_add(exe, HTH_STAGE_LINEAR, domain, first, n);
     *used = n + (add ? 1 : 0);
     return HEARTH_OK;
 }
@@ -163,8 +186,8 @@ static void add_attention(hth_executable *exe, const hth_op *op) {
     if (imm->heads / imm->kv_heads > exe->max_group) exe->max_group = imm->heads / imm->kv_heads;
     if (imm->dk > exe->max_dk) exe->max_dk = imm->dk;
     if (imm->dv > exe->max_dv) exe->max_dv = imm->dv;
-    add_stage(exe, HTH_STAGE_ATTENTION, HTH_ROWS, exe->n_attentions, 1);
-    add_stage(exe, HTH_STAGE_MERGE, HTH_ROWS, exe->n_attentions, 1);
+    hth_stage_add(exe, HTH_STAGE_ATTENTION, HTH_ROWS, exe->n_attentions, 1);
+    hth_stage_add(exe, HTH_STAGE_MERGE, HTH_ROWS, exe->n_attentions, 1);
     exe->n_attentions++;
     name_kernel(exe, op, exe->limits.kv == HTH_F16 ? "F16" : "F32");
 }
@@ -178,6 +201,12 @@ static hearth_status make_stages(hth_executable *exe, hearth_error *err) {
             HTH_TRY(add_linears(exe, i, linear_group(exe, i), &used, err));
         } else if (op->opcode == HTH_OP_ATTENTION) {
             add_attention(exe, op);
+        } else if (op->opcode == HTH_OP_CONV_RING || op->opcode == HTH_OP_DELTA_RULE) {
+            HTH_TRY(hth_scan_bind(exe, op, err));
+            name_kernel(exe, op, "");
+        } else if (op->opcode == HTH_OP_EXPERTS) {
+            HTH_TRY(hth_experts_bind(exe, op, err));
+            name_kernel(exe, op, hth_dtype_name(p->tensors[op->weight[0]].dtype));
         } else {
             hth_unit unit;
             HTH_TRY(hth_unit_bind(exe, op, &unit, err));
@@ -219,8 +248,9 @@ hearth_status hth_cpu_lower(hth_backend *backend, const hth_program *program, co
     if (status == HEARTH_OK) status = allocate_tables(exe, err);
     if (status == HEARTH_OK) {
         find_kv_pools(exe);
-        status = make_stages(exe, err);
+        status = find_states(exe, err);
     }
+    if (status == HEARTH_OK) status = make_stages(exe, err);
     if (status != HEARTH_OK) {
         hth_cpu_free(&exe);
         return status;
@@ -235,6 +265,8 @@ void hth_cpu_free(hth_executable **out) {
     if (!exe) return;
     hth_arena_unmap(&exe->activations);
     hth_arena_unmap(&exe->kv_arena);
+    hth_arena_unmap(&exe->state_arena);
+    hth_arena_unmap(&exe->mark_arena);
     hth_arena_unmap(&exe->logits_arena);
     hth_arena_unmap(&exe->scratch);
     hth_plan_free(&exe->plan);
@@ -242,7 +274,10 @@ void hth_cpu_free(hth_executable **out) {
     free(exe->linears);
     free(exe->attentions);
     free(exe->stages);
+    free(exe->scans);
+    hth_experts_free(exe);
     free(exe->kv);
+    free(exe->states);
     free(exe->kernel_names);
     free(exe->workers);
     free(exe);

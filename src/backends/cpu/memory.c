@@ -10,6 +10,7 @@ static void carve_activations(hth_executable *exe, hth_arena *a) {
         exe->qact_base[i] = exe->max_k[i]
                                 ? hth_arena_take(a, hth_qact_bytes(exe->plan.extents.value[HTH_ROWS], exe->max_k[i]), 0)
                                 : NULL;
+    hth_experts_carve(exe, a);
 }
 
 static void carve_kv(hth_executable *exe, hth_arena *a) {
@@ -17,6 +18,17 @@ static void carve_kv(hth_executable *exe, hth_arena *a) {
         unsigned char *base = hth_arena_take_array(a, (size_t)exe->limits.blocks, exe->kv[i].block_bytes, 4096);
         if (base) exe->kv[i].base = base;
     }
+}
+
+static void carve_states(hth_executable *exe, hth_arena *a) {
+    exe->state_base =
+        exe->slot_bytes ? hth_arena_take_array(a, (size_t)exe->plan.extents.value[HTH_SEQS], exe->slot_bytes, 0) : NULL;
+}
+
+static void carve_marks(hth_executable *exe, hth_arena *a) {
+    exe->mark_base = exe->slot_bytes
+                         ? hth_arena_take_array(a, (size_t)exe->plan.extents.value[HTH_MARKS], exe->slot_bytes, 0)
+                         : NULL;
 }
 
 static void carve_logits(hth_executable *exe, hth_arena *a) {
@@ -36,11 +48,15 @@ static void carve_worker(const hth_executable *exe, hth_worker *w, hth_arena *a)
     w->po = HTH_ARENA_NEW(a, float, values);
     w->lo = HTH_ARENA_NEW(a, int32_t, (size_t)exe->chunk_rows);
     w->hi = HTH_ARENA_NEW(a, int32_t, (size_t)exe->chunk_rows);
+    w->scan = exe->n_scans ? hth_arena_take(a, hth_scan_scratch(exe), 0) : NULL;
+    w->router = HTH_ARENA_NEW(a, float, (size_t)exe->max_experts);
+    w->experts = exe->n_experts ? hth_arena_take(a, hth_experts_scratch(exe), 0) : NULL;
 }
 
 static void carve_scratch(hth_executable *exe, hth_arena *a) {
     size_t rows = (size_t)exe->plan.extents.value[HTH_ROWS], seqs = (size_t)exe->plan.extents.value[HTH_SEQS];
     exe->frame.row_seq = HTH_ARENA_NEW(a, int32_t, rows);
+    exe->frame.faults = HTH_ARENA_NEW(a, _Atomic uint64_t, seqs);
     exe->frame.chunks = HTH_ARENA_NEW(a, hth_row_chunk, rows + seqs);
     exe->partials = hth_arena_take_array(a, exe->partial_floats, sizeof(float), 0);
     hth_worker unused;
@@ -53,15 +69,15 @@ static const struct {
     const char *what;
     carve_fn *carve;
 } parts[] = {
-    {"KV blocks", carve_kv},
-    {"activations", carve_activations},
-    {"logits", carve_logits},
-    {"thread scratch", carve_scratch},
+    {"KV blocks", carve_kv},  {"recurrent state", carve_states},
+    {"marks", carve_marks},   {"activations", carve_activations},
+    {"logits", carve_logits}, {"thread scratch", carve_scratch},
 };
 enum { PARTS = sizeof parts / sizeof *parts };
 
 static hth_arena *part_arena(hth_executable *exe, int i) {
-    hth_arena *arenas[PARTS] = {&exe->kv_arena, &exe->activations, &exe->logits_arena, &exe->scratch};
+    hth_arena *arenas[PARTS] = {&exe->kv_arena,    &exe->state_arena,  &exe->mark_arena,
+                                &exe->activations, &exe->logits_arena, &exe->scratch};
     return arenas[i];
 }
 
@@ -84,7 +100,7 @@ size_t hth_cpu_terms(const hth_executable *exe, hth_memory_term *out, size_t cap
 
 /* ---- Pointers ---- */
 
-static hth_rows rows_of(const hth_executable *exe, hth_tensor_id id) {
+hth_rows hth_rows_of(const hth_executable *exe, hth_tensor_id id) {
     if (id == HTH_NONE) return (hth_rows){NULL, 0};
     const hth_tensor *t = &exe->program->tensors[id];
     hth_rows rows = {NULL, t->dims[0].n};
@@ -97,13 +113,13 @@ static void resolve_units(hth_executable *exe) {
     for (int i = 0; i < exe->n_units; i++) {
         hth_unit *u = &exe->units[i];
         if (!u->op) {
-            u->in[0] = rows_of(exe, u->input);
+            u->in[0] = hth_rows_of(exe, u->input);
             hth_qact_carve(&u->q, exe->plan.extents.value[HTH_ROWS], u->n, u->q.block,
                            exe->qact_base[u->q.block == 32 ? 0 : 1]);
             continue;
         }
-        for (int k = 0; k < 2; k++) u->in[k] = rows_of(exe, u->op->in[k]);
-        u->out = rows_of(exe, u->op->out);
+        for (int k = 0; k < 2; k++) u->in[k] = hth_rows_of(exe, u->op->in[k]);
+        u->out = hth_rows_of(exe, u->op->out);
     }
 }
 
@@ -111,28 +127,30 @@ static void resolve_linears(hth_executable *exe) {
     for (int i = 0; i < exe->n_linears; i++) {
         hth_linear_step *s = &exe->linears[i];
         const hth_op *op = s->op, *add = s->add;
-        hth_rows x = rows_of(exe, op->in[0]), y = rows_of(exe, add ? add->out : op->out);
+        hth_rows x = hth_rows_of(exe, op->in[0]), y = hth_rows_of(exe, add ? add->out : op->out);
         s->args.f = x.base;
         s->args.ldf = x.ld;
         s->args.q = s->unit >= 0 ? &exe->units[s->unit].q : NULL;
         s->args.y = y.base;
         s->args.ldy = y.ld;
         if (add) {
-            hth_rows other = rows_of(exe, add->in[0] == op->out ? add->in[1] : add->in[0]);
+            hth_rows other = hth_rows_of(exe, add->in[0] == op->out ? add->in[1] : add->in[0]);
             s->args.add = other.base;
             s->args.ldadd = other.ld;
         }
     }
 }
 
-static void resolve(hth_executable *exe) {
+static hearth_status resolve(hth_executable *exe, hearth_error *err) {
     resolve_units(exe);
     resolve_linears(exe);
+    hth_scan_resolve(exe);
     for (int i = 0; i < exe->n_attentions; i++) {
         hth_attention_step *s = &exe->attentions[i];
-        s->q = rows_of(exe, s->op->in[0]);
-        s->out = rows_of(exe, s->op->out);
+        s->q = hth_rows_of(exe, s->op->in[0]);
+        s->out = hth_rows_of(exe, s->op->out);
     }
+    return hth_experts_resolve(exe, err);
 }
 
 hearth_status hth_cpu_commit(hth_executable *exe, hearth_error *err) {
@@ -148,6 +166,5 @@ hearth_status hth_cpu_commit(hth_executable *exe, hearth_error *err) {
         parts[i].carve(exe, arena);
         assert(!arena->overflow && arena->used == counted.used);
     }
-    resolve(exe);
-    return HEARTH_OK;
+    return resolve(exe, err);
 }

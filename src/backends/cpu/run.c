@@ -1,4 +1,5 @@
 /* Running a pass: every thread walks the stages, claims work, and meets the others between two stages. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "backends/cpu/executable.h"
@@ -7,12 +8,12 @@ static int64_t min64(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-static void work_rows(hth_executable *exe, const hth_stage *stage, int64_t rows) {
+static void work_rows(hth_executable *exe, const hth_stage *stage, int64_t rows, hth_worker *w) {
     int64_t threads = exe->backend->threads, piece = rows / (4 * threads);
     piece = piece < 1 ? 1 : min64(piece, 16);
     for (int64_t r; (r = hth_pool_claim(exe->backend->pool, piece)) < rows;)
         for (int u = stage->first; u < stage->first + stage->count; u++)
-            exe->units[u].run(exe, &exe->units[u], r, min64(r + piece, rows));
+            exe->units[u].run(exe, &exe->units[u], r, min64(r + piece, rows), w);
 }
 
 /* Columns a claim takes: a few claims a thread, so that one that is held up delays the others by little. */
@@ -40,10 +41,12 @@ static void work_linear(hth_executable *exe, const hth_stage *stage, int64_t row
 
 static void work_stage(hth_executable *exe, const hth_stage *stage, int64_t rows, hth_worker *w) {
     switch (stage->kind) {
-    case HTH_STAGE_ROWS: work_rows(exe, stage, rows); break;
+    case HTH_STAGE_ROWS: work_rows(exe, stage, rows, w); break;
     case HTH_STAGE_LINEAR: work_linear(exe, stage, rows, w); break;
     case HTH_STAGE_ATTENTION: hth_attention_work(exe, &exe->attentions[stage->first], w); break;
     case HTH_STAGE_MERGE: hth_attention_merge_work(exe, &exe->attentions[stage->first], w); break;
+    case HTH_STAGE_SCAN: hth_scan_work(exe, &exe->scans[stage->first], w); break;
+    case HTH_STAGE_EXPERTS: hth_experts_work(exe, stage, rows, w); break;
     }
 }
 
@@ -59,11 +62,32 @@ static void work_pass(void *arg, int worker) {
     }
 }
 
+void hth_fault_note(hth_executable *exe, const hth_op *op, int64_t row) {
+    _Atomic uint64_t *fault = &exe->frame.faults[exe->frame.row_seq[row]];
+    uint64_t mine = (uint64_t)(op - exe->program->ops) << 32 | (uint64_t)row, seen = atomic_load(fault);
+    while (mine < seen && !atomic_compare_exchange_weak(fault, &seen, mine)) continue;
+}
+
+static void begin_faults(hth_executable *exe, const hth_pass *pass) {
+    for (int64_t s = 0; s < pass->seqs; s++)
+        atomic_store_explicit(&exe->frame.faults[s], UINT64_MAX, memory_order_relaxed);
+}
+
+static void report_faults(const hth_executable *exe, const hth_pass *pass) {
+    for (int64_t s = 0; s < pass->seqs; s++) {
+        uint64_t fault = atomic_load_explicit(&exe->frame.faults[s], memory_order_relaxed);
+        pass->faults[s] = fault == UINT64_MAX ? (hth_pass_fault){-1, 0}
+                                              : (hth_pass_fault){(int32_t)(fault >> 32), (int64_t)(fault & UINT32_MAX)};
+    }
+}
+
 hearth_status hth_cpu_run(hth_executable *exe, const hth_pass *pass, hearth_error *err) {
     (void)err;
     exe->frame.pass = pass;
+    begin_faults(exe, pass);
     hth_attention_prepare(exe, pass);
     hth_pool_run(exe->backend->pool, work_pass, exe);
+    report_faults(exe, pass);
     exe->frame.pass = NULL;
     return HEARTH_OK;
 }
@@ -101,19 +125,22 @@ static void work_warm(void *arg, int worker) {
         if (stage->kind == HTH_STAGE_ROWS && worker == 0)
             for (int u = stage->first; u < stage->first + stage->count; u++)
                 if (!exe->units[u].op || exe->units[u].op->opcode != HTH_OP_KV_APPEND)
-                    exe->units[u].run(exe, &exe->units[u], 0, 1);
+                    exe->units[u].run(exe, &exe->units[u], 0, 1, w);
         hth_pool_barrier(exe->backend->pool);
         if (stage->kind == HTH_STAGE_LINEAR && worker == 0)
             for (int i = stage->first; i < stage->first + stage->count; i++)
                 exe->linears[i].run(&exe->linears[i].args, 0, min64(16, exe->linears[i].columns), 0, 1, w->linear);
         if (stage->kind == HTH_STAGE_ATTENTION && worker == 0) warm_attention(exe, &exe->attentions[stage->first], w);
+        if (stage->kind == HTH_STAGE_SCAN && worker == 0) hth_scan_warm(exe, &exe->scans[stage->first], w);
+        if (stage->kind == HTH_STAGE_EXPERTS && worker == 0) hth_experts_warm(exe, stage, w);
         hth_pool_barrier(exe->backend->pool);
     }
 }
 
 hearth_status hth_cpu_warm(hth_executable *exe, hearth_error *err) {
     (void)err;
-    static const int32_t token, out_row, block;
+    static const int32_t token, out_row, block, slot;
+    hth_pass_fault fault;
     static const int64_t position, seq_rows[2] = {0, 1};
     const int32_t *table = &block;
     hth_pass pass = {.rows = 1,
@@ -123,8 +150,11 @@ hearth_status hth_cpu_warm(hth_executable *exe, hearth_error *err) {
                      .positions = &position,
                      .seq_rows = seq_rows,
                      .block_table = &table,
+                     .state_slots = &slot,
+                     .faults = &fault,
                      .out_rows = &out_row};
     exe->frame.pass = &pass;
+    begin_faults(exe, &pass);
     hth_attention_prepare(exe, &pass);
     hth_pool_run(exe->backend->pool, work_warm, exe);
     exe->frame.pass = NULL;

@@ -17,7 +17,8 @@ static int64_t first_row(const hth_executable *exe, const hth_unit *u) {
     return u->to_logits ? exe->frame.pass->first_output : 0;
 }
 
-static void run_embed(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1) {
+static void run_embed(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
+    (void)w;
     const hth_pass *pass = exe->frame.pass;
     bool tokens = exe->program->tensors[u->op->in[0]].input == HTH_INPUT_TOKENS;
     for (int64_t r = r0; r < r1; r++) {
@@ -27,7 +28,8 @@ static void run_embed(hth_executable *exe, const hth_unit *u, int64_t r0, int64_
     }
 }
 
-static void run_rope_angles(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1) {
+static void run_rope_angles(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
+    (void)w;
     int64_t pairs = u->n / 2;
     float magnitude = u->op->imm.rope_angles.magnitude;
     for (int64_t r = r0; r < r1; r++) {
@@ -41,17 +43,20 @@ static void run_rope_angles(hth_executable *exe, const hth_unit *u, int64_t r0, 
     }
 }
 
-static void run_rms_norm(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1) {
+static void run_rms_norm(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
+    (void)w;
     hth_rms_norm_fn *norm = exe->backend->kernels.rms_norm;
     for (int64_t r = r0; r < r1; r++) norm(in_row(u, 0, r), u->w[0], out_row(u, r), u->n, u->op->imm.norm.eps);
 }
 
-static void run_layer_norm(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1) {
+static void run_layer_norm(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
+    (void)w;
     hth_layer_norm_fn *norm = exe->backend->kernels.layer_norm;
     for (int64_t r = r0; r < r1; r++) norm(in_row(u, 0, r), u->w[0], u->w[1], out_row(u, r), u->n, u->op->imm.norm.eps);
 }
 
-static void run_head_norm(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1) {
+static void run_head_norm(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
+    (void)w;
     hth_rms_norm_fn *norm = exe->backend->kernels.rms_norm;
     int64_t d = u->op->imm.head_norm.head_dim;
     for (int64_t r = r0; r < r1; r++)
@@ -59,7 +64,8 @@ static void run_head_norm(hth_executable *exe, const hth_unit *u, int64_t r0, in
             norm(in_row(u, 0, r) + i, u->w[0], out_row(u, r) + i, d, u->op->imm.head_norm.eps);
 }
 
-static void run_rope(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1) {
+static void run_rope(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
+    (void)w;
     int64_t d = u->op->imm.rope.head_dim;
     for (int64_t r = r0; r < r1; r++) {
         float *y = out_row(u, r);
@@ -68,7 +74,8 @@ static void run_rope(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t
     }
 }
 
-static void run_kv_append(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1) {
+static void run_kv_append(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
+    (void)w;
     const hth_pass *pass = exe->frame.pass;
     const hth_kv_pool *kv = &exe->kv[u->kv];
     for (int64_t r = r0; r < r1; r++) {
@@ -82,38 +89,45 @@ static void run_kv_append(hth_executable *exe, const hth_unit *u, int64_t r0, in
     }
 }
 
-static void run_glu(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1) {
+static void run_glu(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
+    (void)w;
     (void)exe;
     for (int64_t r = r0; r < r1; r++) u->kernel.glu(in_row(u, 0, r), in_row(u, 1, r), out_row(u, r), u->n);
 }
 
-static void run_act(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1) {
+static void run_act(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
+    (void)w;
     (void)exe;
     for (int64_t r = r0; r < r1; r++) u->kernel.act(in_row(u, 0, r), out_row(u, r), u->n);
 }
 
-static void run_add(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1) {
+static void run_add(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
+    (void)w;
     for (int64_t r = r0; r < r1; r++) exe->backend->kernels.add(in_row(u, 0, r), in_row(u, 1, r), out_row(u, r), u->n);
 }
 
-static void run_scale(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1) {
+static void run_scale(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
+    (void)w;
     int64_t first = first_row(exe, u);
     for (int64_t r = first + r0; r < first + r1; r++)
         exe->backend->kernels.scale(in_row(u, 0, r), u->op->imm.scale, out_row(u, r), u->n);
 }
 
-static void run_softcap(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1) {
+static void run_softcap(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
+    (void)w;
     int64_t first = first_row(exe, u);
     for (int64_t r = first + r0; r < first + r1; r++)
         exe->backend->kernels.softcap(in_row(u, 0, r), u->op->imm.softcap, out_row(u, r), u->n);
 }
 
-static void run_select(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1) {
+static void run_select(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
+    (void)w;
     for (int64_t r = r0; r < r1; r++)
         memcpy(out_row(u, r), in_row(u, 0, exe->frame.pass->out_rows[r]), (size_t)u->n * sizeof(float));
 }
 
-static void run_quantize(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1) {
+static void run_quantize(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
+    (void)w;
     (void)exe;
     u->kernel.quantize(u->in[0].base, u->in[0].ld, r0, r1, &u->q);
 }
