@@ -19,12 +19,11 @@ static int64_t head_dim(hth_reading *r, const hth_decoder *d, const char *suffix
     return dim;
 }
 
-void hth_decoder_read(hth_reading *r, const char *eps_suffix, hth_decoder *d) {
+void hth_decoder_read_trunk(hth_reading *r, const char *eps_suffix, hth_decoder *d) {
     d->layers = (int)hth_param_int(r, "block_count", 1, HTH_MAX_LAYERS);
     d->embd = hth_param_int(r, "embedding_length", 1, HTH_MAX_EMBD);
     d->context = hth_param_int(r, "context_length", 1, HTH_MAX_CONTEXT);
     d->eps = (float)hth_param_float(r, eps_suffix, 0, 1);
-    hth_param_per_layer(r, "feed_forward_length", d->layers, 1, HTH_MAX_EMBD, d->ff);
     hth_param_per_layer(r, "attention.head_count", d->layers, 1, HTH_MAX_HEADS, d->heads);
     if (hth_param_has(r, "attention.head_count_kv"))
         hth_param_per_layer(r, "attention.head_count_kv", d->layers, 1, HTH_MAX_HEADS, d->kv_heads);
@@ -39,9 +38,14 @@ void hth_decoder_read(hth_reading *r, const char *eps_suffix, hth_decoder *d) {
     d->dk = head_dim(r, d, "attention.key_length");
     d->dv = head_dim(r, d, "attention.value_length");
     d->vocab = hth_bind_rows(r, "token_embd.weight", HTH_MAX_VOCAB);
+    hth_build_facts(r->b, d->layers, d->embd, d->context);
+}
+
+void hth_decoder_read(hth_reading *r, const char *eps_suffix, hth_decoder *d) {
+    hth_decoder_read_trunk(r, eps_suffix, d);
+    hth_param_per_layer(r, "feed_forward_length", d->layers, 1, HTH_MAX_EMBD, d->ff);
     hth_param_refuse(r, "expert_count", "a mixture of experts");
     hth_param_refuse(r, "nextn_predict_layers", "a layer that predicts further tokens");
-    hth_build_facts(r->b, d->layers, d->embd, d->context);
 }
 
 float hth_decoder_scale(int64_t n) {

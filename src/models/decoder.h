@@ -19,8 +19,10 @@ typedef struct hth_decoder {
     int64_t ff[HTH_MAX_LAYERS]; /* width of the feed-forward network */
 } hth_decoder;
 
-/* Read them. eps_suffix names the norm's epsilon. */
+/* Read them for a dense model; eps_suffix names the norm's epsilon. */
 void hth_decoder_read(hth_reading *r, const char *eps_suffix, hth_decoder *d);
+/* All but the feed-forward network's: ff stays unset. */
+void hth_decoder_read_trunk(hth_reading *r, const char *eps_suffix, hth_decoder *d);
 
 /* Whether a projection may have a bias. One that the file has and the recipe does not want is refused as unknown. */
 typedef enum hth_bias { HTH_BIAS_NONE, HTH_BIAS_OPTIONAL, HTH_BIAS_REQUIRED } hth_bias;

@@ -7,6 +7,7 @@
     X("llama", hth_recipe_llama)                                                                                       \
     X("qwen2", hth_recipe_qwen2)                                                                                       \
     X("qwen3", hth_recipe_qwen3)                                                                                       \
+    X("qwen3moe", hth_recipe_qwen3moe)                                                                                 \
     X("gemma2", hth_recipe_gemma2)                                                                                     \
     X("gemma3", hth_recipe_gemma3)                                                                                     \
     X("gpt2", hth_recipe_gpt2)

@@ -118,7 +118,7 @@ static void another_dtype(void **state) {
                 char text[128];
                 t->dtype = dtypes[d].dtype;
                 if (t->dims[0] % (uint64_t)hth_dtype_find(t->dtype)->block != 0) continue;
-                const char *what = t->n_dims == 1 ? "norms, biases and rope factors must be F32"
+                const char *what = t->n_dims == 1 ? "norms, biases, taps and rope factors must be F32"
                                                   : "which is not supported; supported are F32 F16";
                 snprintf(text, sizeof text, "tensor %s is %s", t->name, hth_dtype_name((hth_dtype)t->dtype));
                 if (t->n_dims == 2 && dtypes[d].computed) {
