@@ -3,84 +3,50 @@
 converter, in F32 and BF16.
 
 usage: make_tiny.py [NAME ...] [--out DIR]      default: all of them, in <cache>/tiny
-DIR/NAME/ is the folder, DIR/tiny-NAME-f32.gguf and DIR/tiny-NAME-bf16.gguf the files. Needs the peer's source
-(build_peer.sh).
+DIR/NAME/ is the folder, DIR/tiny-NAME-f32.gguf and DIR/tiny-NAME-bf16.gguf the files (tiny_models.py lists them).
+Needs the peer's source (build_peer.sh).
 """
 import argparse
+import json
 import logging
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import sentencepiece
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 from tokenizers import ByteLevelBPETokenizer
 
 import english_text
+import mxfp4
 from fetch_models import cache_dir
+from tiny_models import MODELS, VOCAB
 
-VOCAB = 512
-WINDOW = 64  # shorter than the prompts of the checks, so that the window cuts
-SHAPE = dict(vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
-             num_key_value_heads=2, max_position_embeddings=512, rms_norm_eps=1e-5, tie_word_embeddings=False,
-             bos_token_id=0, eos_token_id=0, pad_token_id=None)
-GEMMA = SHAPE | dict(num_attention_heads=2, num_key_value_heads=1, head_dim=48, query_pre_attn_scalar=48,
-                     sliding_window=WINDOW, rms_norm_eps=1e-6, tie_word_embeddings=True, bos_token_id=2,
-                     eos_token_id=1, pad_token_id=0)
-
-
-def rope(kind="default", theta=10000.0, **more):
-    return {"rope_type": kind, "rope_theta": theta, **more}
-
-
-def yarn(theta=10000.0):
-    return rope("yarn", theta, factor=4.0, original_max_position_embeddings=128)
-
-
-def gemma3_rope(**full):
-    return {"full_attention": rope(theta=1e6) | full, "sliding_attention": rope()}
-
-
-# name: (model class, configuration, GGUF keys to add to what the converter writes, or to drop when the value is None)
-MODELS = {
-    "llama": ("Llama", SHAPE | dict(num_hidden_layers=3), {}),
-    "llama-tied": ("Llama", SHAPE | dict(tie_word_embeddings=True, head_dim=24, num_key_value_heads=1), {}),
-    "llama-rope3": ("Llama", SHAPE | dict(rope_parameters=rope(
-        "llama3", 500000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
-        original_max_position_embeddings=128)), {}),
-    "llama-linear": ("Llama", SHAPE | dict(rope_parameters=rope("linear", factor=4.0)), {}),
-    "llama-yarn": ("Llama", SHAPE | dict(rope_parameters=yarn(), head_dim=32), {}),
-    "llama-bias": ("Llama", SHAPE | dict(attention_bias=True, mlp_bias=True, hidden_size=72,
-                                         intermediate_size=100, num_attention_heads=3, num_key_value_heads=3), {}),
-    "mistral": ("Mistral", SHAPE | dict(sliding_window=WINDOW, rope_parameters=rope(theta=1e6)),
-                {"llama.attention.sliding_window": WINDOW}),
-    # More rows than the tokenizer has tokens, as published files have.
-    "qwen2": ("Qwen2", SHAPE | dict(vocab_size=VOCAB + 24, hidden_size=80, intermediate_size=112,
-                                    num_attention_heads=5, num_key_value_heads=1, tie_word_embeddings=True,
-                                    rms_norm_eps=1e-6, rope_parameters=rope(theta=1e6)), {}),
-    "qwen3": ("Qwen3", SHAPE | dict(head_dim=32, rms_norm_eps=1e-6, rope_parameters=rope(theta=1e6)), {}),
-    "qwen3-yarn": ("Qwen3", SHAPE | dict(head_dim=32, tie_word_embeddings=True, rope_parameters=yarn(1e6)), {}),
-    "gemma2": ("Gemma2", GEMMA | dict(num_hidden_layers=4, num_key_value_heads=2, attn_logit_softcapping=50.0,
-                                      final_logit_softcapping=30.0), {}),
-    # Older files lack the key, whose default is what this model has.
-    "gemma3": ("Gemma3", GEMMA | dict(num_hidden_layers=7, rope_parameters=gemma3_rope()),
-               {"gemma3.rope.freq_base_swa": None}),
-    "gemma3-linear": ("Gemma3", GEMMA | dict(num_hidden_layers=7, num_attention_heads=4, num_key_value_heads=2,
-                                             head_dim=16, query_pre_attn_scalar=16, final_logit_softcapping=20.0,
-                                             rope_parameters=gemma3_rope(rope_type="linear", factor=8.0)), {}),
-    "gpt2": ("GPT2", dict(vocab_size=VOCAB, n_positions=320, n_ctx=320, n_embd=64, n_layer=2, n_head=4,
-                          bos_token_id=0, eos_token_id=0), {}),
-}
-CONFIGS = {"Gemma3": "Gemma3TextConfig"}
+CONFIGS = {"Gemma3": "Gemma3TextConfig", "Qwen3_5": "Qwen3_5TextConfig", "Qwen3_5Moe": "Qwen3_5MoeTextConfig"}
 HEADS = {"GPT2": "GPT2LMHeadModel"}
+
+
+ZERO_CENTRED = ("Gemma", "Qwen3_5", "Qwen3Next")  # norms multiply by 1 + w
+
+
+def fan_in(family, name, p):
+    transposed = family == "GPT2" and name != "lm_head.weight"
+    if p.dim() == 3 and not name.endswith("conv1d.weight"):  # experts
+        return p.shape[1 if family == "GptOss" else 2]
+    if name.endswith("conv1d.weight"):
+        return p.shape[2]
+    return p.shape[0 if transposed else 1]
 
 
 @torch.no_grad()
 def randomize(model, family):
-    """Weights far from their initial values: every norm weight, bias and head must matter, and attention be peaked."""
+    """Weights far from their initial values: every norm weight, bias and head must matter, attention be peaked, some
+    heads of a recurrent layer remember long, and gpt-oss clamp about one value in six."""
     generator = torch.Generator().manual_seed(20)
 
     def uniform(p, low, high):
@@ -90,25 +56,84 @@ def randomize(model, family):
         p.copy_(torch.randn(p.shape, generator=generator) * deviation)
 
     for name, p in model.named_parameters():
+        zero_centred = family.startswith(ZERO_CENTRED) and not name.endswith("linear_attn.norm.weight")
         if name.endswith("bias"):
             normal(p, 0.3)
-        elif p.dim() == 1:  # gemma multiplies by 1 + w
-            uniform(p, *((-0.5, 0.5) if family.startswith("Gemma") else (0.5, 1.5)))
+        elif name.endswith("A_log"):
+            uniform(p, -5.0, 0.5)
+        elif name.endswith("sinks"):
+            uniform(p, -1.0, 3.0)
+        elif p.dim() == 1:
+            uniform(p, *((-0.5, 0.5) if zero_centred else (0.5, 1.5)))
         elif "embed" in name or "wte" in name:
             normal(p, 0.3)
         elif "wpe" in name:
             normal(p, 0.2)
+        elif family == "GptOss" and "experts" in name:
+            normal(p, (0.2 if "down" in name else 5.0) / fan_in(family, name, p) ** 0.5)
         else:
-            fan_in = p.shape[0] if family == "GPT2" and name != "lm_head.weight" else p.shape[1]
-            normal(p, 1.4 / fan_in ** 0.5)
+            normal(p, 1.4 / fan_in(family, name, p) ** 0.5)
+
+
+@torch.no_grad()
+def round_experts(model):
+    for name, p in model.named_parameters():
+        if name.endswith(("gate_up_proj", "down_proj")):  # [experts, inputs, outputs]; blocks run along the inputs
+            p.copy_(mxfp4.unpack(*mxfp4.pack(p.transpose(1, 2))).transpose(1, 2))
 
 
 def make_model(name, folder):
-    family, shape, _ = MODELS[name]
-    config = getattr(transformers, CONFIGS.get(family, f"{family}Config"))(**shape)
-    model = getattr(transformers, HEADS.get(family, f"{family}ForCausalLM"))(config)
-    randomize(model, family)
+    made = MODELS[name]
+    config = getattr(transformers, CONFIGS.get(made.family, f"{made.family}Config"))(**made.shape)
+    model = getattr(transformers, HEADS.get(made.family, f"{made.family}ForCausalLM"))(config)
+    randomize(model, made.family)
+    if made.mxfp4:
+        round_experts(model)
     model.save_pretrained(folder)
+    if made.mtp:
+        edit_weights(folder, add_mtp_block)
+
+
+def edit_weights(folder, edit):
+    path = folder / "model.safetensors"
+    save_file(edit(load_file(path)), path, metadata={"format": "pt"})
+
+
+def add_mtp_block(weights):
+    """A block as the one of the last layer with attention, and what feeds it. Who reads the file steps over it."""
+    def upside_down(weight):
+        return weight.flip(0).contiguous()
+
+    layer = max((name.split(".self_attn.")[0] for name in weights if ".self_attn." in name),
+                key=lambda prefix: int(prefix.split(".")[-1]))
+    block = {name.replace(layer + ".", "mtp.layers.0."): upside_down(weight) for name, weight in weights.items()
+             if name.startswith(layer + ".")}
+    norm = weights["model.norm.weight"]
+    width = norm.shape[0]
+    block["mtp.fc.weight"] = upside_down(weights["model.embed_tokens.weight"][:width].repeat(1, 2))
+    for name in ("norm", "pre_fc_norm_embedding", "pre_fc_norm_hidden"):
+        block[f"mtp.{name}.weight"] = upside_down(norm)
+    return weights | block
+
+
+def pack_experts(weights):
+    """Experts as published checkpoints hold them."""
+    packed = {}
+    for name, weight in weights.items():
+        if name.endswith(("gate_up_proj", "down_proj")):
+            packed[name + "_blocks"], packed[name + "_scales"] = mxfp4.pack(weight.transpose(1, 2))
+        else:
+            packed[name] = weight
+    return packed
+
+
+def packed_folder(folder, scratch):
+    shutil.copytree(folder, scratch)
+    edit_weights(scratch, pack_experts)
+    config = json.loads((scratch / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "mxfp4"}
+    (scratch / "config.json").write_text(json.dumps(config))
+    return scratch
 
 
 def make_bpe(folder, text):
@@ -140,6 +165,14 @@ def peer_source():
     return source[-1]
 
 
+def forget_options(converter):
+    """The converter's main sets an option on its class, where the next conversion would find it."""
+    for subclass in converter.__subclasses__():
+        if "no_mtp" in vars(subclass):
+            del subclass.no_mtp
+        forget_options(subclass)
+
+
 class Converter:
     """The field's converter, told which pre-tokenizer our own small vocabulary has instead of guessing by its hash."""
 
@@ -149,15 +182,18 @@ class Converter:
         from conversion.base import TextModel
         TextModel.get_vocab_base_pre = lambda self, tokenizer: pre
         self.convert = convert_hf_to_gguf.main
+        self.base = TextModel
         logging.disable(logging.INFO)
         os.environ["TQDM_DISABLE"] = "1"
 
-    def __call__(self, folder, outfile, outtype):
-        argv, sys.argv = sys.argv, ["convert", str(folder), "--outfile", str(outfile), "--outtype", outtype]
+    def __call__(self, folder, outfile, outtype, options=()):
+        argv = sys.argv
+        sys.argv = ["convert", str(folder), "--outfile", str(outfile), "--outtype", outtype, *options]
         try:
             self.convert()
         finally:
             sys.argv = argv
+            forget_options(self.base)
 
 
 def edit_keys(path, changes):
@@ -184,13 +220,15 @@ def make(names, out):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         make_model(name, folder)
-        make_tokenizer(folder, MODELS[name][0], text)
-        for outtype in ("f32", "bf16"):
-            path = gguf_path(out, name, outtype)
-            convert(folder, path, outtype)
-            if MODELS[name][2]:
-                edit_keys(path, MODELS[name][2])
-            print(f"{path} {path.stat().st_size}")
+        make_tokenizer(folder, MODELS[name].family, text)
+        with tempfile.TemporaryDirectory() as scratch:
+            source = packed_folder(folder, Path(scratch) / name) if MODELS[name].mxfp4 else folder
+            for outtype in ("f32", "bf16"):
+                path = gguf_path(out, name, outtype)
+                convert(source, path, outtype, MODELS[name].options)
+                if MODELS[name].keys:
+                    edit_keys(path, MODELS[name].keys)
+                print(f"{path} {path.stat().st_size}", flush=True)
 
 
 def make_missing(names, out):
