@@ -87,6 +87,11 @@ typedef struct hearth_counters {
     uint64_t row_reads;    /* embedding rows read from the file */
     uint64_t blocks_used;  /* KV blocks in use now (a level, not a count) */
     uint64_t blocks_total; /* KV blocks planned */
+    uint64_t block_copies; /* KV blocks copied because two timelines parted inside one */
+    uint64_t marks_left;   /* marks that calls have left */
+    uint64_t restores;     /* times a session was brought back to a mark */
+    uint64_t marks_used;   /* marks that are kept now (a level) */
+    uint64_t marks_total;  /* marks planned (option mark-slots) */
 } hearth_counters;
 
 /* Copy the counters as they are now. */
@@ -107,23 +112,54 @@ HEARTH_API int64_t hearth_session_position(const hearth_session *session); /* to
 /* The tokens consumed, valid until the session changes. */
 HEARTH_API const hearth_token *hearth_session_tokens(const hearth_session *session);
 
-/* Go back to `position` tokens (0: empty). HEARTH_BAD_ARGUMENT when it is negative or beyond the position. A poisoned
- * session that goes back to 0 is whole again. */
+/* Go back to `position` tokens (0: empty). HEARTH_BAD_ARGUMENT when it is negative or beyond the position. A model with
+ * recurrent state can go back only to a mark on the session's own way, or to 0: any other position is refused, and the
+ * text names the nearest that would do. A poisoned session that goes back to 0 is whole again. */
 HEARTH_API hearth_status hearth_session_truncate(hearth_session *session, int64_t position, hearth_error *err);
 
+/* ---- Marks ---- */
+
+/* A mark: what a session held when it had consumed `position` tokens. A call leaves it on its way, in the same passes
+ * and without changing a bit of them; any session of the engine can come back to it any number of times. The engine
+ * keeps it, at most as many as were planned (option mark-slots), until it is dropped; a session that is freed takes
+ * none with it. Its keys and values are shared with the sessions; recurrent state is a copy. */
+typedef struct hearth_mark {
+    int64_t position; /* in */
+    int64_t id;       /* out: names the mark, counting from 1; 0 when it was not left */
+} hearth_mark;
+
+/* Make the session hold what was held at the mark; a poisoned session is whole again. HEARTH_NOT_FOUND: no mark has
+ * this id (any more). */
+HEARTH_API hearth_status hearth_session_restore(hearth_session *session, int64_t id, hearth_error *err);
+
+/* Forget a mark; its slot and the blocks that nothing else holds are free again. HEARTH_NOT_FOUND as above. */
+HEARTH_API hearth_status hearth_mark_drop(hearth_engine *engine, int64_t id, hearth_error *err);
+
+typedef struct hearth_mark_info {
+    int64_t id, position;
+    const hearth_token *tokens; /* [position], valid until the mark is dropped */
+} hearth_mark_info;
+
+/* Write the marks kept, oldest first (at most `capacity`), and return how many there are. */
+HEARTH_API size_t hearth_engine_marks(const hearth_engine *engine, hearth_mark_info *out, size_t capacity);
+
 typedef struct hearth_sync_report {
-    int64_t shared;   /* leading tokens that the session and the request have in common */
+    int64_t shared;   /* leading tokens that the request has in common with the session, or with a mark */
     int64_t kept;     /* leading tokens that were not computed again */
     int64_t computed; /* rows computed */
     int64_t passes;
+    int64_t restored; /* id of the mark that the kept part came from; 0: from the session itself, or nothing was kept */
 } hearth_sync_report;
 
-/* Make the session hold exactly `tokens` (count >= 1): keep the common prefix, go back, compute the rest. *logits are
- * those of the last token, valid until the next call on the engine; it is computed again when the whole request was
- * held. report may be NULL. HEARTH_TOO_LONG, with both numbers, when the context is too small: then nothing has
- * changed. */
+/* Make the session hold exactly `tokens` (count >= 1): keep what the session or a mark has of them, go back, compute
+ * the rest. *logits are those of the last token, valid until the next call on the engine; it is computed again when the
+ * whole request was held. marks[0 .. mark_count-1], by increasing position up to count, are left on the way; one in the
+ * part that is kept gets the id of the mark which is there already, else 0. marks, logits and report may be NULL.
+ * HEARTH_TOO_LONG, with both numbers, when the context, the slots for marks or the KV blocks are too few: then nothing
+ * has changed. */
 HEARTH_API hearth_status hearth_session_sync(hearth_session *session, const hearth_token *tokens, int64_t count,
-                                             const float **logits, hearth_sync_report *report, hearth_error *err);
+                                             hearth_mark *marks, size_t mark_count, const float **logits,
+                                             hearth_sync_report *report, hearth_error *err);
 
 /* ---- Runs ---- */
 
@@ -140,12 +176,16 @@ typedef struct hearth_item {
     int64_t count; /* >= 1 */
     hearth_outputs outputs;
     const float
-        *logits; /* out: [outputs of this item][vocab], valid until the next call on the engine; NULL for none */
+        *logits;        /* out: [outputs of this item][vocab], valid until the next call on the engine; NULL for none */
+    hearth_mark *marks; /* to leave on the way, by increasing position: from the session's position before the call to
+                           that after it; NULL for none */
+    size_t mark_count;
 } hearth_item;
 
 /* Append all items' tokens, each session at most once, in as few passes as the rows need. All checks (ids, context,
- * blocks, outputs planned) come before any row runs: a refused call has changed nothing. A failure inside a pass
- * poisons the sessions of that call by name. */
+ * blocks, outputs and marks planned) come before any row runs: a refused call has changed nothing. A failure inside a
+ * pass poisons the sessions of that call by name; a value that is not finite, only the session it belongs to. Marks
+ * that the call left in a session which it poisons are dropped. */
 HEARTH_API hearth_status hearth_engine_run(hearth_engine *engine, hearth_item *items, size_t count, hearth_error *err);
 
 /* The passes of a call, for a progress display: called on the calling thread after each pass with rows done and rows in

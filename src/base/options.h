@@ -17,6 +17,8 @@
       "most rows of one call whose logits are kept")                                                                   \
     X(SESSIONS, "sessions", "parallel", INT, ENGINE, "1", 1, 4096, "", "sessions",                                     \
       "sessions that may be open at once")                                                                             \
+    X(MARK_SLOTS, "mark-slots", "", INT, ENGINE, "8", 0, 65536, "", "marks",                                           \
+      "positions to come back to that are kept at a time")                                                             \
     X(KV, "kv", "", CHOICE, ENGINE, "f16", 0, 0, "f16|f32", "",                                                        \
       "type of the KV cache")                                                                                          \
     X(MEMORY, "memory", "", INT, ENGINE, "0", 0, 0x1p60, "", "bytes",                                                  \

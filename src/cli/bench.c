@@ -15,11 +15,11 @@
 #include "cli/verbs.h"
 #include "hearth/engine.h"
 
-enum { MAX_TOKENS = 1 << 24, MAX_ROWS = 10000 };
+enum { MAX_TOKENS = 1 << 24, MAX_ROWS = 10000, MAX_MARKS = 1024 };
 
 typedef struct bench_flags {
     const char *prompt, *gen, *depth, *svg;
-    int64_t reps;
+    int64_t reps, marks;
 } bench_flags;
 
 typedef struct numbers {
@@ -39,6 +39,8 @@ typedef struct bench_state {
     hearth_token *tokens; /* some text of as many tokens as the deepest row needs */
     hearth_engine *engine;
     hearth_session *session;
+    hearth_mark base;   /* where the depth that is measured begins */
+    hearth_mark *marks; /* [flags.marks] */
     hearth_model_info info;
 } bench_state;
 
@@ -50,6 +52,7 @@ static bool parse_flags(int argc, char **argv, bench_state *s, int *status) {
         {'n', "gen", "n-gen", HTH_FLAG_TEXT, &f->gen, "N,...", "decode N tokens; 0: none (128)", 0, 0},
         {'d', "depth", "n-depth", HTH_FLAG_TEXT, &f->depth, "N,...", "after N tokens of the session (0)", 0, 0},
         {'r', "reps", "repetitions", HTH_FLAG_INT, &f->reps, "N", "measure each N times, give the median (3)", 1, 1000},
+        {0, "marks", NULL, HTH_FLAG_INT, &f->marks, "N", "prefill again, leaving N marks on the way (0)", 0, MAX_MARKS},
         {0, "svg", NULL, HTH_FLAG_TEXT, &f->svg, "FILE", "draw a picture", 0, 0},
         {0, "cold", NULL, HTH_FLAG_LATER, NULL, NULL, "cold against warm starts", 0, 0},
         {0, "reuse", NULL, HTH_FLAG_LATER, NULL, NULL, "reuse against none", 0, 0},
@@ -83,14 +86,18 @@ static int parse_lists(bench_state *s) {
 }
 
 static void add_rows(bench_state *s, const numbers *counts, bool decode, int64_t depth) {
-    for (size_t i = 0; i < counts->count; i++)
-        if (counts->values[i] > 0)
-            s->rows[s->n_rows++] = (hth_bench_row){.decode = decode, .tokens = counts->values[i], .depth = depth};
+    for (size_t i = 0; i < counts->count; i++) {
+        hth_bench_row row = {.decode = decode, .tokens = counts->values[i], .depth = depth};
+        if (row.tokens == 0) continue;
+        s->rows[s->n_rows++] = row;
+        row.marks = s->flags.marks < row.tokens ? s->flags.marks : row.tokens;
+        if (!decode && row.marks > 0) s->rows[s->n_rows++] = row;
+    }
 }
 
 /* The rows, and the longest session that they need. */
 static int plan_rows(bench_state *s, int64_t *longest) {
-    size_t most = s->depths.count * (s->prompts.count + s->gens.count);
+    size_t most = s->depths.count * ((s->flags.marks ? 2 : 1) * s->prompts.count + s->gens.count);
     if (most > MAX_ROWS) {
         hth_complain("%zu measurements are more than %d", most, MAX_ROWS);
         return HTH_EXIT_USAGE;
@@ -117,6 +124,7 @@ static int open_all(bench_state *s, int64_t longest) {
     hearth_error err = {HEARTH_OK, ""};
     int status = HTH_EXIT_OK;
     if (hth_int_option(&s->args, "ctx", NULL) == 0) status = hth_set_int(&s->args, "ctx", longest);
+    if (status == HTH_EXIT_OK) status = hth_set_default(&s->args, "mark-slots", s->flags.marks + 1);
     if (status == HTH_EXIT_OK) status = hth_open_engine(&s->args, s->path, &s->engine);
     if (status != HTH_EXIT_OK) return status;
     hearth_engine_info(s->engine, &s->info);
@@ -126,7 +134,8 @@ static int open_all(bench_state *s, int64_t longest) {
         return HTH_EXIT_USAGE;
     }
     s->tokens = malloc((size_t)longest * sizeof *s->tokens);
-    if (!s->tokens) return hth_out_of_memory();
+    s->marks = calloc((size_t)s->flags.marks + 1, sizeof *s->marks);
+    if (!s->tokens || !s->marks) return hth_out_of_memory();
     for (int64_t i = 0; i < longest; i++) {
         uint64_t x = (uint64_t)(i + 1) * UINT64_C(0x9e3779b97f4a7c15);
         x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -138,28 +147,43 @@ static int open_all(bench_state *s, int64_t longest) {
 
 /* ---- Measuring ---- */
 
-static hearth_status append(bench_state *s, int64_t count, hearth_outputs outputs, hearth_error *err) {
+static hearth_status append(bench_state *s, int64_t count, hearth_outputs outputs, hearth_mark *marks, int64_t n_marks,
+                            hearth_error *err) {
     hearth_item item = {.session = s->session,
                         .tokens = s->tokens + hearth_session_position(s->session),
                         .count = count,
-                        .outputs = outputs};
+                        .outputs = outputs,
+                        .marks = marks,
+                        .mark_count = (size_t)n_marks};
     return hearth_engine_run(s->engine, &item, 1, err);
 }
 
-/* Bring the session to a depth, computing only what it does not have yet. */
+/* Bring the session to a depth, computing only what it does not have yet: a mark stands there to come back to. */
 static hearth_status go_to(bench_state *s, int64_t depth, hearth_error *err) {
     int64_t position = hearth_session_position(s->session);
-    if (position > depth) return hearth_session_truncate(s->session, depth, err);
-    return position < depth ? append(s, depth - position, HEARTH_OUTPUT_NONE, err) : HEARTH_OK;
+    if (depth == 0) return hearth_session_truncate(s->session, 0, err);
+    if (s->base.id && s->base.position == depth) return hearth_session_restore(s->session, s->base.id, err);
+    if (s->base.id) hearth_mark_drop(s->engine, s->base.id, NULL);
+    s->base = (hearth_mark){.position = depth};
+    if (position >= depth) {
+        hearth_status status = hearth_session_truncate(s->session, 0, err);
+        if (status != HEARTH_OK) return status;
+        position = 0;
+    }
+    return append(s, depth - position, HEARTH_OUTPUT_NONE, &s->base, 1, err);
 }
 
 static hearth_status measure(bench_state *s, hth_bench_row *row, int64_t rep, hearth_error *err) {
     hearth_status status = go_to(s, row->depth, err);
+    for (int64_t i = 0; i < row->marks; i++) s->marks[i].position = row->depth + (i + 1) * row->tokens / row->marks;
     uint64_t start = hth_now_ns();
-    if (status == HEARTH_OK && !row->decode) status = append(s, row->tokens, HEARTH_OUTPUT_LAST, err);
+    if (status == HEARTH_OK && !row->decode)
+        status = append(s, row->tokens, HEARTH_OUTPUT_LAST, s->marks, row->marks, err);
     for (int64_t i = 0; row->decode && i < row->tokens && status == HEARTH_OK; i++)
-        status = append(s, 1, HEARTH_OUTPUT_LAST, err);
+        status = append(s, 1, HEARTH_OUTPUT_LAST, NULL, 0, err);
     double ms = hth_ms_since(start);
+    for (int64_t i = 0; i < row->marks; i++)
+        if (s->marks[i].id) hearth_mark_drop(s->engine, s->marks[i].id, NULL);
     row->rates[rep] = ms > 0 ? (double)row->tokens * 1000 / ms : 0;
     return status;
 }
@@ -219,6 +243,7 @@ static void report_json(const bench_state *s) {
         hth_json_text(&json, "test", row->decode ? "decode" : "prefill");
         hth_json_int(&json, "tokens", row->tokens);
         hth_json_int(&json, "depth", row->depth);
+        hth_json_int(&json, "marks", row->marks);
         hth_report_measure(&json, "tokens_per_s", row->median);
         hth_report_measure(&json, "least", row->least);
         hth_report_measure(&json, "most", row->most);
@@ -234,11 +259,12 @@ static void report_json(const bench_state *s) {
 
 static void report_table(const bench_state *s) {
     hth_outf("%s, %d threads, kernels %s, KV %s\n", s->path, s->info.threads, s->info.kernels, s->info.kv);
-    hth_outf("%-8s %8s %8s %12s %12s %12s\n", "test", "tokens", "depth", "tokens/s", "least", "most");
+    hth_outf("%-8s %8s %8s %6s %12s %12s %12s\n", "test", "tokens", "depth", "marks", "tokens/s", "least", "most");
     for (size_t i = 0; i < s->n_rows; i++) {
         const hth_bench_row *row = &s->rows[i];
-        hth_outf("%-8s %8lld %8lld %12.2f %12.2f %12.2f\n", row->decode ? "decode" : "prefill", (long long)row->tokens,
-                 (long long)row->depth, row->median, row->least, row->most);
+        hth_outf("%-8s %8lld %8lld %6lld %12.2f %12.2f %12.2f\n", row->decode ? "decode" : "prefill",
+                 (long long)row->tokens, (long long)row->depth, (long long)row->marks, row->median, row->least,
+                 row->most);
     }
 }
 
@@ -264,6 +290,7 @@ static void bench_free(bench_state *s) {
     hearth_session_free(&s->session);
     hearth_engine_close(&s->engine);
     free(s->tokens);
+    free(s->marks);
     free(s->rows);
     free(s->rates);
     free(s->prompts.values);

@@ -11,6 +11,7 @@
 typedef struct hth_bench_row {
     bool decode; /* one by one; else in one call */
     int64_t tokens, depth;
+    int64_t marks; /* left on the way, evenly spaced; a measurement with them comes after the same one without */
     double *rates; /* [reps]: tokens per second, in the order they were measured */
     double median, least, most;
 } hth_bench_row;

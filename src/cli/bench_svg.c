@@ -49,6 +49,7 @@ static void put_bar(FILE *out, const hth_bench_row *row, double top, int y) {
     fprintf(out, "<text x='%d' y='%.1f' class='name'>%lld token%s", LEFT - 10, middle + 4, (long long)row->tokens,
             row->tokens == 1 ? "" : "s");
     if (row->depth > 0) fprintf(out, " after %lld", (long long)row->depth);
+    if (row->marks > 0) fprintf(out, ", %lld mark%s", (long long)row->marks, row->marks == 1 ? "" : "s");
     fprintf(out, "</text>\n<rect x='%d' y='%d' width='%.1f' height='%d' class='%s'/>\n", LEFT, y, row->median * scale,
             BAR, row->decode ? "decode" : "prefill");
     double from = LEFT + row->least * scale, to = LEFT + row->most * scale;

@@ -72,7 +72,8 @@ static int choose_ctx(eval_state *s) {
         hth_complain("--ctx: chunks of %lld tokens leave nothing to score", (long long)s->ctx);
         return HTH_EXIT_USAGE;
     }
-    return hth_set_int(&s->args, "ctx", s->ctx);
+    int status = hth_set_int(&s->args, "ctx", s->ctx);
+    return status == HTH_EXIT_OK ? hth_set_default(&s->args, "mark-slots", 0) : status;
 }
 
 /* Tokens, begin token, and how many rows of logits a call should keep. */

@@ -1,7 +1,8 @@
 /* `hearth logits`: the logits after every token of a prompt.
  *
  * The prompt runs in calls that end at each --cuts position and after at most --outputs rows; with --beside, other
- * sessions run other tokens in the same calls. None of it may change a bit of what is written.
+ * sessions run other tokens in the same calls; with --marks, the calls leave marks, and after them the session comes
+ * back to each and runs the rest again. None of it may change a bit of what is written.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "rows are written as t
 enum { MAX_BESIDE = 255, DEFAULT_OUTPUTS = 128 };
 
 typedef struct logits_flags {
-    const char *tokens, *prompt, *file, *out, *cuts;
+    const char *tokens, *prompt, *file, *out, *cuts, *marks;
     int64_t beside;
     bool no_special, no_bos;
 } logits_flags;
@@ -45,6 +46,9 @@ typedef struct logits_state {
     FILE *out;
     hth_sha256 hash;
     int32_t *best; /* the largest logit of each row */
+    hearth_mark *marks;
+    size_t n_marks;
+    char (*digests)[65]; /* with marks: of each row */
 } logits_state;
 
 static bool parse_flags(int argc, char **argv, logits_state *s, int *status) {
@@ -60,7 +64,7 @@ static bool parse_flags(int argc, char **argv, logits_state *s, int *status) {
         {0, "no-special", NULL, HTH_FLAG_SWITCH, &f->no_special, NULL, "read control tokens in the prompt as text", 0,
          0},
         {0, "no-bos", NULL, HTH_FLAG_SWITCH, &f->no_bos, NULL, "add no begin or end token to the prompt", 0, 0},
-        {0, "marks", NULL, HTH_FLAG_LATER, NULL, NULL, "marks come with the prefix tree", 0, 0},
+        {0, "marks", NULL, HTH_FLAG_TEXT, &f->marks, "0,12", "leave marks there, come back to each and compare", 0, 0},
     };
     const hth_command command = {
         .verb = "logits",
@@ -111,6 +115,25 @@ static int read_cuts(logits_state *s) {
     return status;
 }
 
+static int read_marks(logits_state *s) {
+    int64_t *positions = NULL;
+    if (!s->flags.marks) return HTH_EXIT_OK;
+    int status = hth_parse_numbers("--marks", s->flags.marks, 0, (int64_t)s->tokens.count, &positions, &s->n_marks);
+    if (status == HTH_EXIT_OK) {
+        s->marks = calloc(s->n_marks + 1, sizeof *s->marks);
+        s->digests = calloc(s->tokens.count, sizeof *s->digests);
+        if (!s->marks || !s->digests) status = hth_out_of_memory();
+    }
+    for (size_t i = 0; status == HTH_EXIT_OK && i < s->n_marks; i++) {
+        s->marks[i].position = positions[i];
+        if (i == 0 || positions[i] > positions[i - 1]) continue;
+        hth_complain("--marks: positions have to increase");
+        status = HTH_EXIT_USAGE;
+    }
+    free(positions);
+    return status;
+}
+
 static int open_all(logits_state *s) {
     int64_t count = (int64_t)s->tokens.count, beside = s->flags.beside;
     int64_t outputs = (count < DEFAULT_OUTPUTS ? count : DEFAULT_OUTPUTS) + beside;
@@ -118,6 +141,7 @@ static int open_all(logits_state *s) {
     if (hth_int_option(&s->args, "ctx", NULL) == 0) status = hth_set_int(&s->args, "ctx", count);
     if (status == HTH_EXIT_OK) status = hth_set_default(&s->args, "outputs", outputs);
     if (status == HTH_EXIT_OK) status = hth_set_int(&s->args, "sessions", 1 + beside);
+    if (status == HTH_EXIT_OK) status = hth_set_default(&s->args, "mark-slots", (int64_t)s->n_marks);
     if (status == HTH_EXIT_OK) status = hth_open_engine(&s->args, s->path, &s->engine);
     if (status != HTH_EXIT_OK) return status;
     hearth_engine_info(s->engine, &s->info);
@@ -152,10 +176,17 @@ static hearth_token other_token(const logits_state *s, int64_t i, int64_t positi
 }
 
 /* The call that takes the prompt from `from` to `to`: the sessions beside have fewer rows each, so that the call is
- * ragged. */
-static size_t make_items(logits_state *s, int64_t from, int64_t to) {
-    s->items[0] = (hearth_item){
-        .session = s->session, .tokens = s->tokens.ids + from, .count = to - from, .outputs = HEARTH_OUTPUT_ALL};
+ * ragged. It leaves the marks from *mark on that lie there. */
+static size_t make_items(logits_state *s, int64_t from, int64_t to, size_t *mark) {
+    s->items[0] = (hearth_item){.session = s->session,
+                                .tokens = s->tokens.ids + from,
+                                .count = to - from,
+                                .outputs = HEARTH_OUTPUT_ALL,
+                                .marks = s->marks ? s->marks + *mark : NULL};
+    while (*mark < s->n_marks && s->marks[*mark].position <= to) {
+        s->items[0].mark_count++;
+        ++*mark;
+    }
     hearth_token *next = s->others;
     for (int64_t i = 0; i < s->flags.beside; i++) {
         int64_t rows = to - from > i + 1 ? to - from - i - 1 : 1, position = hearth_session_position(s->beside[i]);
@@ -176,7 +207,11 @@ static int32_t largest(const float *row, int32_t vocab) {
 static int keep_rows(logits_state *s, const float *rows, int64_t from, int64_t to) {
     size_t row = (size_t)s->info.vocab, size = (size_t)(to - from) * row;
     hth_sha256_add(&s->hash, rows, size * sizeof *rows);
-    for (int64_t i = from; i < to; i++) s->best[i] = largest(rows + (size_t)(i - from) * row, s->info.vocab);
+    for (int64_t i = from; i < to; i++) {
+        const float *at = rows + (size_t)(i - from) * row;
+        s->best[i] = largest(at, s->info.vocab);
+        if (s->digests) hth_sha256_digest(at, row * sizeof *at, s->digests[i]);
+    }
     if (!s->out || fwrite(rows, sizeof *rows, size, s->out) == size) return HTH_EXIT_OK;
     hth_complain("cannot write %s: %s", s->flags.out, strerror(errno));
     return HTH_EXIT_FAILED;
@@ -185,13 +220,13 @@ static int keep_rows(logits_state *s, const float *rows, int64_t from, int64_t t
 static int compute(logits_state *s) {
     int64_t count = (int64_t)s->tokens.count, most = s->info.outputs - s->flags.beside;
     hearth_error err = {HEARTH_OK, ""};
-    size_t cut = 0;
+    size_t cut = 0, mark = 0;
     hth_sha256_begin(&s->hash);
     for (int64_t from = 0, to; from < count; from = to) {
         while (cut < s->n_cuts && s->cuts[cut] <= from) cut++;
         int64_t end = cut < s->n_cuts ? s->cuts[cut] : count;
         to = end - from > most ? from + most : end;
-        size_t n = make_items(s, from, to);
+        size_t n = make_items(s, from, to, &mark);
         if (hearth_engine_run(s->engine, s->items, n, &err) != HEARTH_OK) return hth_complain_error(&err);
         int status = keep_rows(s, s->items[0].logits, from, to);
         if (status != HTH_EXIT_OK) return status;
@@ -209,6 +244,38 @@ static int compute(logits_state *s) {
     return HTH_EXIT_OK;
 }
 
+/* Come back to a mark and run the rest of the prompt again. */
+static int run_again(logits_state *s, const hearth_mark *mark) {
+    int64_t count = (int64_t)s->tokens.count, most = s->info.outputs - s->flags.beside;
+    size_t row = (size_t)s->info.vocab;
+    hearth_error err = {HEARTH_OK, ""};
+    if (hearth_session_restore(s->session, mark->id, &err) != HEARTH_OK) return hth_complain_error(&err);
+    for (int64_t from = mark->position, to; from < count; from = to) {
+        to = count - from > most ? from + most : count;
+        hearth_item item = {
+            .session = s->session, .tokens = s->tokens.ids + from, .count = to - from, .outputs = HEARTH_OUTPUT_ALL};
+        if (hearth_engine_run(s->engine, &item, 1, &err) != HEARTH_OK) return hth_complain_error(&err);
+        for (int64_t i = from; i < to; i++) {
+            char digest[65];
+            hth_sha256_digest(item.logits + (size_t)(i - from) * row, row * sizeof *item.logits, digest);
+            if (strcmp(digest, s->digests[i]) == 0) continue;
+            hth_complain("from the mark at %lld, row %lld has other bits", (long long)mark->position, (long long)i);
+            return HTH_EXIT_FAILED;
+        }
+    }
+    return HTH_EXIT_OK;
+}
+
+static int run_marks_again(logits_state *s) {
+    int status = HTH_EXIT_OK;
+    for (size_t i = 0; i < s->n_marks && status == HTH_EXIT_OK; i++) {
+        status = run_again(s, &s->marks[i]);
+        hth_progress("running from marks:", (int64_t)i + 1, (int64_t)s->n_marks);
+    }
+    hth_progress_end();
+    return status;
+}
+
 /* ---- Report ---- */
 
 static void report(logits_state *s) {
@@ -218,6 +285,7 @@ static void report(logits_state *s) {
         hth_outf("%zu rows of %d float32\nsha256 %s\nlargest", s->tokens.count, (int)s->info.vocab, digest);
         for (size_t i = 0; i < s->tokens.count; i++) hth_outf(" %d", (int)s->best[i]);
         hth_outf("\n");
+        if (s->n_marks) hth_outf("%zu marks: the rest has the same bits from each\n", s->n_marks);
         return;
     }
     hth_json json = {.out = stdout};
@@ -237,6 +305,17 @@ static void report(logits_state *s) {
     hth_json_open(&json, "largest", '[');
     for (size_t i = 0; i < s->tokens.count; i++) hth_json_int(&json, NULL, s->best[i]);
     hth_json_close(&json, ']');
+    if (s->n_marks) {
+        hth_json_open(&json, "marks", '[');
+        for (size_t i = 0; i < s->n_marks; i++) {
+            hth_json_open(&json, NULL, '{');
+            hth_json_int(&json, "position", s->marks[i].position);
+            hth_json_int(&json, "rows_again", (int64_t)s->tokens.count - s->marks[i].position);
+            hth_json_bool(&json, "same_bits", true);
+            hth_json_close(&json, '}');
+        }
+        hth_json_close(&json, ']');
+    }
     hth_report_counters(&json, s->engine);
     hth_json_close(&json, '}');
 }
@@ -250,6 +329,8 @@ static void logits_free(logits_state *s) {
     free(s->cuts);
     free(s->others);
     free(s->best);
+    free(s->marks);
+    free(s->digests);
     hth_args_free(&s->args);
 }
 
@@ -261,8 +342,10 @@ int hth_verb_logits(int argc, char **argv) {
         status = hth_find_model(&s->args, s->path);
         if (status == HTH_EXIT_OK) status = read_tokens(s);
         if (status == HTH_EXIT_OK) status = read_cuts(s);
+        if (status == HTH_EXIT_OK) status = read_marks(s);
         if (status == HTH_EXIT_OK) status = open_all(s);
         if (status == HTH_EXIT_OK) status = compute(s);
+        if (status == HTH_EXIT_OK) status = run_marks_again(s);
         if (status == HTH_EXIT_OK) report(s);
     }
     logits_free(s);

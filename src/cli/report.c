@@ -31,6 +31,11 @@ void hth_report_counters(hth_json *json, const hearth_engine *engine) {
     hth_json_uint(json, "row_reads", counters.row_reads);
     hth_json_uint(json, "blocks_used", counters.blocks_used);
     hth_json_uint(json, "blocks_total", counters.blocks_total);
+    hth_json_uint(json, "block_copies", counters.block_copies);
+    hth_json_uint(json, "marks_left", counters.marks_left);
+    hth_json_uint(json, "restores", counters.restores);
+    hth_json_uint(json, "marks_used", counters.marks_used);
+    hth_json_uint(json, "marks_total", counters.marks_total);
     hth_json_close(json, '}');
 }
 

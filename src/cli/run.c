@@ -127,6 +127,7 @@ static int prepare_prompt(run_state *r) {
         return HTH_EXIT_FAILED;
     }
     status = hth_set_int(&r->args, "ctx", context);
+    if (status == HTH_EXIT_OK) status = hth_set_default(&r->args, "mark-slots", 0);
     if (status != HTH_EXIT_OK) return status;
     g->most = r->flags.n;
     r->room = g->most < context - count + 1 ? g->most : context - count + 1;

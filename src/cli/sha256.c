@@ -69,3 +69,10 @@ void hth_sha256_end(hth_sha256 *hash, char hex[65]) {
     hth_sha256_add(hash, length, 8);
     for (int i = 0; i < 8; i++) snprintf(hex + 8 * i, 9, "%08x", (unsigned)hash->state[i]);
 }
+
+void hth_sha256_digest(const void *data, size_t size, char hex[65]) {
+    hth_sha256 hash;
+    hth_sha256_begin(&hash);
+    hth_sha256_add(&hash, data, size);
+    hth_sha256_end(&hash, hex);
+}

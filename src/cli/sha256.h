@@ -15,5 +15,7 @@ void hth_sha256_begin(hth_sha256 *hash);
 void hth_sha256_add(hth_sha256 *hash, const void *data, size_t size);
 /* The digest as 64 hexadecimal digits; the hash is then used up. */
 void hth_sha256_end(hth_sha256 *hash, char hex[65]);
+/* The digest of size bytes at once. */
+void hth_sha256_digest(const void *data, size_t size, char hex[65]);
 
 #endif

@@ -5,11 +5,13 @@
  * residency.c makes weights present
  * blocks.c   the pool of KV blocks
  * session.c  timelines
+ * marks.c    what to come back to
  * schedule.c cuts calls into passes
  * sampler.c  from logits to a token; independent of the rest
  *
  * Invariants:
- *  1. a session at position n holds ceil(n / 64) blocks, and every block it holds has at least one reference;
+ *  1. a session or mark at position n holds ceil(n / 64) blocks, with one reference each; what it holds of a block
+ *     lies before the block's fill, and whoever writes before the fill of a block that others hold takes a copy first;
  *  2. a call that is refused has changed nothing; a call that fails inside a pass leaves its sessions poisoned;
  *  3. after open nothing here allocates: every table below lies in `tables`.
  */
@@ -26,12 +28,33 @@
 typedef struct hth_blocks {
     int64_t total, free_count;
     int32_t *free_list;  /* [total]: ids free, the last one is taken next */
-    int32_t *references; /* [total]: sessions that hold a block */
+    int32_t *references; /* [total]: sessions and marks that hold a block */
+    int32_t *fill;       /* [total]: slots that some holder may rely on */
 } hth_blocks;
 
 void hth_blocks_init(hth_blocks *pool);    /* total and tables set: all free */
 int32_t hth_blocks_take(hth_blocks *pool); /* one must be free (asserted) */
 void hth_blocks_drop(hth_blocks *pool, int32_t block);
+/* HEARTH_TOO_LONG with both numbers. */
+hearth_status hth_blocks_short(const hearth_engine *engine, int64_t need, int64_t available, hearth_error *err);
+void hth_blocks_hold(hth_blocks *pool, int32_t block); /* one reference more */
+/* Blocks of `count` tokens. */
+static inline int64_t hth_blocks_for(int64_t count) {
+    return (count + HTH_BLOCK_POSITIONS - 1) / HTH_BLOCK_POSITIONS;
+}
+
+/* A mark that is kept; its place in the table is its checkpoint's slot. */
+typedef struct hth_mark {
+    int64_t id; /* 0: the place is free */
+    int64_t position;
+    hearth_token *tokens; /* [context] */
+    int32_t *blocks;      /* [context / 64 rounded up] */
+} hth_mark;
+
+typedef struct hth_marks {
+    int64_t total, used, last_id;
+    hth_mark *marks; /* [total] */
+} hth_marks;
 
 struct hearth_session {
     hearth_engine *engine;
@@ -64,6 +87,8 @@ typedef struct hth_schedule {
     int32_t *state_slots;   /* [sessions] */
     hth_pass_fault *faults; /* [sessions] */
     int32_t *out_rows;      /* [rows] */
+    hth_pass_mark *marks;   /* [mark slots] */
+    hearth_mark **wanted;   /* [mark slots]: whose id each of them is */
 } hth_schedule;
 
 struct hearth_engine {
@@ -79,6 +104,7 @@ struct hearth_engine {
     hth_limits limits;
     hth_arena tables;
     hth_blocks blocks;
+    hth_marks marks;
     hearth_session *sessions; /* [limits.extents.value[HTH_SEQS]] */
     hth_schedule schedule;
     hearth_progress_fn *progress;
@@ -110,5 +136,25 @@ hearth_status hth_engine_file_check(const hearth_engine *engine, hearth_error *e
 /* session.c */
 hearth_status hth_session_check(const hearth_session *session, hearth_error *err); /* open and not poisoned */
 void hth_session_reserve(hearth_session *session, int64_t position); /* take blocks up to `position` tokens */
+/* Blocks that reserve takes at most. */
+int64_t hth_session_need(const hearth_session *session, int64_t position);
+int64_t hth_common_prefix(const hearth_token *a, int64_t a_count, const hearth_token *b, int64_t b_count);
+
+/* marks.c */
+/* HEARTH_BAD_ARGUMENT unless the positions increase and lie in from .. to. */
+hearth_status hth_marks_check(const hearth_mark *marks, size_t count, int64_t from, int64_t to, hearth_error *err);
+/* HEARTH_TOO_LONG, with both numbers, unless a call may leave `count` marks. */
+hearth_status hth_marks_fit(const hearth_engine *engine, size_t count, hearth_error *err);
+/* A free slot other than the first `count` of `taken`; there must be one. */
+int32_t hth_marks_slot(const hth_marks *marks, const hth_pass_mark *taken, int64_t count);
+/* Keep what the session held at `position` in a slot whose checkpoint is written. The new id. */
+int64_t hth_marks_keep(hearth_session *session, int32_t slot, int64_t position);
+/* The mark at `position` exactly that lies on the way of tokens; or, not exactly, the last one at most there. NULL:
+ * none.
+ */
+const hth_mark *hth_marks_on_way(const hearth_engine *engine, const hearth_token *tokens, int64_t position,
+                                 bool exactly);
+/* Make the session hold what the mark does. */
+void hth_mark_restore(hearth_session *session, const hth_mark *mark);
 
 #endif

@@ -10,6 +10,7 @@ void hth_engine_carve(hearth_engine *e, hth_arena *arena) {
     size_t context = (size_t)e->limits.context;
     e->blocks.free_list = HTH_ARENA_NEW(arena, int32_t, (size_t)e->limits.blocks);
     e->blocks.references = HTH_ARENA_NEW(arena, int32_t, (size_t)e->limits.blocks);
+    e->blocks.fill = HTH_ARENA_NEW(arena, int32_t, (size_t)e->limits.blocks);
     e->schedule.tokens = HTH_ARENA_NEW(arena, int32_t, rows);
     e->schedule.positions = HTH_ARENA_NEW(arena, int64_t, rows);
     e->schedule.out_rows = HTH_ARENA_NEW(arena, int32_t, rows);
@@ -17,10 +18,19 @@ void hth_engine_carve(hearth_engine *e, hth_arena *arena) {
     e->schedule.tables = HTH_ARENA_NEW(arena, const int32_t *, sessions);
     e->schedule.state_slots = HTH_ARENA_NEW(arena, int32_t, sessions);
     e->schedule.faults = HTH_ARENA_NEW(arena, hth_pass_fault, sessions);
+    size_t slots = (size_t)e->limits.extents.value[HTH_MARKS];
+    e->schedule.marks = HTH_ARENA_NEW(arena, hth_pass_mark, slots);
+    e->schedule.wanted = HTH_ARENA_NEW(arena, hearth_mark *, slots);
+    e->marks.marks = HTH_ARENA_NEW(arena, hth_mark, slots);
+    for (size_t i = 0; i < slots; i++) {
+        hearth_token *tokens = HTH_ARENA_NEW(arena, hearth_token, context);
+        int32_t *blocks = HTH_ARENA_NEW(arena, int32_t, (size_t)hth_blocks_for((int64_t)context));
+        if (e->marks.marks) e->marks.marks[i] = (hth_mark){.tokens = tokens, .blocks = blocks};
+    }
     e->sessions = HTH_ARENA_NEW(arena, hearth_session, sessions);
     for (size_t i = 0; i < sessions; i++) {
         hearth_token *tokens = HTH_ARENA_NEW(arena, hearth_token, context);
-        int32_t *blocks = HTH_ARENA_NEW(arena, int32_t, (context + HTH_BLOCK_POSITIONS - 1) / HTH_BLOCK_POSITIONS);
+        int32_t *blocks = HTH_ARENA_NEW(arena, int32_t, (size_t)hth_blocks_for((int64_t)context));
         if (e->sessions) e->sessions[i] = (hearth_session){.engine = e, .tokens = tokens, .blocks = blocks};
     }
 }
@@ -38,7 +48,7 @@ static uint64_t weight_bytes(const hearth_engine *e) {
 
 /* Terms for the limits in force; the sum, saturating. */
 static uint64_t state_terms(hearth_engine *e) {
-    hth_memory_term backend[8];
+    hth_memory_term backend[10];
     e->n_terms = 0;
     add_term(e, "weights (mapped)", weight_bytes(e), 1);
     size_t n = e->type->terms(e->exe, backend, sizeof backend / sizeof *backend);
@@ -87,13 +97,13 @@ static hearth_status over_budget(const hearth_engine *e, uint64_t sum, hearth_er
 }
 
 static hearth_status lower(hearth_engine *e, int64_t context, hearth_error *err) {
-    int64_t sessions = e->limits.extents.value[HTH_SEQS], per_session;
+    int64_t sessions = e->limits.extents.value[HTH_SEQS], per_session = hth_blocks_for(context);
+    int64_t marks = e->limits.extents.value[HTH_MARKS];
     e->limits.context = context;
-    per_session = (context + HTH_BLOCK_POSITIONS - 1) / HTH_BLOCK_POSITIONS;
-    if (per_session > INT32_MAX / sessions)
+    if (per_session > (INT32_MAX - marks) / sessions)
         return hth_fail(err, HEARTH_TOO_LONG, "%lld sessions of %lld tokens are more KV blocks than can be numbered",
                         (long long)sessions, (long long)context);
-    e->limits.blocks = per_session * sessions;
+    e->limits.blocks = per_session * sessions + marks; /* a mark costs a block where two timelines part inside one */
     e->type->free(&e->exe);
     return e->type->lower(e->backend, e->program, e->files, &e->limits, &e->exe, err);
 }
@@ -126,7 +136,7 @@ hearth_status hth_engine_plan_memory(hearth_engine *e, const hearth_options *opt
                                                 [HTH_ROWS] = rows,
                                                 [HTH_OUTS] = rows < outputs ? rows : outputs,
                                                 [HTH_SEQS] = hth_option_int(options, HTH_OPTION_SESSIONS),
-                                                [HTH_MARKS] = 0}};
+                                                [HTH_MARKS] = hth_option_int(options, HTH_OPTION_MARK_SLOTS)}};
     if (context == 0) return plan_default_context(e, err);
     HTH_TRY(lower(e, context, err));
     uint64_t sum = state_terms(e);

@@ -129,6 +129,7 @@ static hearth_status take_memory(hearth_engine *e, hearth_error *err) {
     assert(e->tables.used == counted.used && !e->tables.overflow);
     e->blocks.total = e->limits.blocks;
     hth_blocks_init(&e->blocks);
+    e->marks.total = e->limits.extents.value[HTH_MARKS];
     HTH_TRY(e->type->commit(e->exe, err));
     for (size_t i = 0; i < e->n_terms; i++) bytes += e->terms[i].mapped ? 0 : e->terms[i].bytes;
     hth_ledger_end(&e->ledger, bytes);

@@ -41,6 +41,8 @@ void hearth_engine_counters(const hearth_engine *e, hearth_counters *out) {
     *out = e->counters;
     out->blocks_total = (uint64_t)e->blocks.total;
     out->blocks_used = (uint64_t)(e->blocks.total - e->blocks.free_count);
+    out->marks_used = (uint64_t)e->marks.used;
+    out->marks_total = (uint64_t)e->marks.total;
 }
 
 static void print_facts(const hearth_engine *e, FILE *out) {

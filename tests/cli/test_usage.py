@@ -64,7 +64,6 @@ class Refusals(ProgramTest):
             self.assertRegex(message, f"{flag}: .*not (supported|there yet)")
         for flag in ("--cold", "--reuse", "--ops", "--limits"):
             self.refuse(2, "bench", flag, says=f"{flag}: not there yet")
-        self.refuse(2, "logits", "--marks", "1", says="--marks: not there yet")
 
     def test_values(self):
         self.refuse(2, "run", "-n", "-1", says="'-1' is not a whole number of at least 0")

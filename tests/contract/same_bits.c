@@ -173,7 +173,7 @@ static void step_sync(walk *w) {
     const float *logits = NULL;
     hearth_sync_report report;
     hearth_error err;
-    if (hearth_session_sync(e->session, e->tokens, length, &logits, &report, &err) != HEARTH_OK)
+    if (hearth_session_sync(e->session, e->tokens, length, NULL, 0, &logits, &report, &err) != HEARTH_OK)
         WALK_FAIL(w, "sync: %s", err.text);
     if (report.shared != (shared < length ? shared : length) || report.kept != kept || report.computed != length - kept)
         WALK_FAIL(w, "sync to %lld with %lld shared: shared %lld, kept %lld, computed %lld", (long long)length,
@@ -201,7 +201,7 @@ static void step_refused(walk *w) {
     if (a->position == CONTEXT) expected = HEARTH_TOO_LONG;
     hearth_status status = hearth_engine_run(w->engine, items, 2, &err);
     if (status != expected) WALK_FAIL(w, "%s, not %s", hearth_status_name(status), hearth_status_name(expected));
-    if (hearth_session_sync(b->session, many, CONTEXT + 1, NULL, NULL, &err) != HEARTH_TOO_LONG ||
+    if (hearth_session_sync(b->session, many, CONTEXT + 1, NULL, 0, NULL, NULL, &err) != HEARTH_TOO_LONG ||
         !strstr(err.text, "201") || !strstr(err.text, "200"))
         WALK_FAIL(w, "a request of 201 tokens for 200: %s", err.text);
 }

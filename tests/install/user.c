@@ -19,7 +19,7 @@ int main(int argc, char **argv) {
     if (hearth_tokenizer_encode(words, text, strlen(text), HEARTH_ENCODE_ADD, ids, 48, &count, &err) != HEARTH_OK)
         goto fail;
     for (size_t end = count + 16; count < end; count++) {
-        if (hearth_session_sync(session, ids, (int64_t)count, &logits, NULL, &err) != HEARTH_OK) goto fail;
+        if (hearth_session_sync(session, ids, (int64_t)count, NULL, 0, &logits, NULL, &err) != HEARTH_OK) goto fail;
         ids[count] = 0;
         for (int32_t id = 1; id < hearth_tokenizer_size(words); id++)
             if (logits[id] > logits[ids[count]]) ids[count] = id;

@@ -237,17 +237,17 @@ static void sync_keeps_what_is_shared(void **state) {
     hearth_sync_report report;
     hearth_error err = {0};
     const float *logits;
-    assert_int_equal(hearth_session_sync(session, tokens, 200, &logits, &report, &err), HEARTH_OK);
+    assert_int_equal(hearth_session_sync(session, tokens, 200, NULL, 0, &logits, &report, &err), HEARTH_OK);
     assert_int_equal(report.kept, 0);
     assert_int_equal(report.computed, 200);
     assert_int_equal(report.passes, 4);
     tokens[150] ^= 1;
-    assert_int_equal(hearth_session_sync(session, tokens, 220, &logits, &report, &err), HEARTH_OK);
+    assert_int_equal(hearth_session_sync(session, tokens, 220, NULL, 0, &logits, &report, &err), HEARTH_OK);
     assert_int_equal(report.shared, 150);
     assert_int_equal(report.kept, 150);
     assert_int_equal(report.computed, 70);
     float *expected = last_logits(engine, tokens, 220);
-    assert_int_equal(hearth_session_sync(session, tokens, 220, &logits, &report, &err), HEARTH_OK);
+    assert_int_equal(hearth_session_sync(session, tokens, 220, NULL, 0, &logits, &report, &err), HEARTH_OK);
     assert_int_equal(report.shared, 220);
     assert_int_equal(report.computed, 1);
     assert_memory_equal(logits, expected, bytes);
@@ -286,8 +286,8 @@ static void refusals_change_nothing(void **state) {
     assert_non_null(strstr(err.text, "4096"));
     bad[1] = -1;
     assert_int_equal(hearth_engine_run(engine, &item, 1, &err), HEARTH_BAD_ARGUMENT);
-    assert_int_equal(hearth_session_sync(session, bad, 3, NULL, NULL, &err), HEARTH_BAD_ARGUMENT);
-    assert_int_equal(hearth_session_sync(session, tokens, 257, NULL, NULL, &err), HEARTH_TOO_LONG);
+    assert_int_equal(hearth_session_sync(session, bad, 3, NULL, 0, NULL, NULL, &err), HEARTH_BAD_ARGUMENT);
+    assert_int_equal(hearth_session_sync(session, tokens, 257, NULL, 0, NULL, NULL, &err), HEARTH_TOO_LONG);
     assert_non_null(strstr(err.text, "257"));
 
     hearth_engine_counters(engine, &after);

@@ -91,11 +91,14 @@ static hth_arena count(const hth_executable *exe, int i) {
 }
 
 size_t hth_cpu_terms(const hth_executable *exe, hth_memory_term *out, size_t capacity) {
-    for (int i = 0; i < PARTS && (size_t)i < capacity; i++) {
+    size_t n = 0;
+    for (int i = 0; i < PARTS; i++) {
         hth_arena counted = count(exe, i);
-        out[i] = (hth_memory_term){parts[i].what, counted.overflow ? UINT64_MAX : counted.used};
+        if (counted.used == 0 && !counted.overflow) continue;
+        if (n < capacity) out[n] = (hth_memory_term){parts[i].what, counted.overflow ? UINT64_MAX : counted.used};
+        n++;
     }
-    return PARTS;
+    return n;
 }
 
 /* ---- Pointers ---- */
