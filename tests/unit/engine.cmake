@@ -1,3 +1,3 @@
 # Not among the threaded tests: contract_same_bits walks the same paths under the thread sanitizer, in fewer steps.
 hearth_test(unit_engine unit/engine_test.c TIMEOUT 1200)
-hearth_test(unit_marks unit/marks_test.c)
+hearth_test(unit_marks unit/marks_test.c LABELS threaded)

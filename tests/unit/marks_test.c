@@ -151,41 +151,47 @@ static void test_leave_and_come_back(void **state) {
     hearth_engine_close(&engine);
 }
 
-/* Another session comes to a mark, the first one goes elsewhere: each has the bits it has alone. */
+/* The first session went on to `reached`; two others come to its mark at `at` and go elsewhere. In one call or one
+ * after the other, each has the bits that it has alone, and the mark outlives them all. */
+static void part(int64_t at, int64_t reached, bool together) {
+    hearth_token text_a[CONTEXT], text_b[CONTEXT];
+    memcpy(text_a, tokens, sizeof tokens);
+    memcpy(text_b, tokens, sizeof tokens);
+    memcpy(text_a + at, others, 40 * sizeof *others);
+    memcpy(text_b + at, others + 100, 40 * sizeof *others);
+    float *want = alone(tokens, 90), *want_a = alone(text_a, at + 40), *want_b = alone(text_b, at + 40);
+    hearth_session *s = new_session(), *a = new_session(), *b = new_session();
+    hearth_mark mark = {.position = at};
+    run(s, tokens, reached, &mark, 1);
+    restore(a, mark.id);
+    restore(b, mark.id);
+    hearth_item items[] = {
+        {.session = a, .tokens = text_a + at, .count = 40, .outputs = HEARTH_OUTPUT_LAST},
+        {.session = s, .tokens = tokens + reached, .count = 90 - reached, .outputs = HEARTH_OUTPUT_LAST},
+        {.session = b, .tokens = text_b + at, .count = 40, .outputs = HEARTH_OUTPUT_LAST},
+    };
+    const float *wanted[] = {want_a, want, want_b};
+    hearth_error err = {0};
+    for (size_t i = 0, n = together ? 3 : 1; i < 3; i += n) {
+        if (hearth_engine_run(engine, items + i, n, &err) != HEARTH_OK) fail_msg("%s", err.text);
+        for (size_t k = i; k < i + n; k++) assert_memory_equal(items[k].logits, wanted[k], row_bytes);
+    }
+    hearth_session_free(&s);
+    hearth_session_free(&b);
+    restore(a, mark.id);
+    assert_memory_equal(run(a, tokens + at, 90 - at, NULL, 0), want, row_bytes);
+    hearth_session_free(&a);
+    drop(mark.id);
+    assert_int_equal(counters().blocks_used, 0);
+    free(want), free(want_a), free(want_b);
+}
+
 static void test_timelines_part(void **state) {
     (void)state;
     OPEN("sessions", "3", "mark-slots", "2");
     for (int64_t at = 60; at <= 70; at += 5) {
-        hearth_token text_a[CONTEXT], text_b[CONTEXT];
-        memcpy(text_a, tokens, sizeof tokens);
-        memcpy(text_b, tokens, sizeof tokens);
-        memcpy(text_a + at, others, 40 * sizeof *others);
-        memcpy(text_b + at, others + 100, 40 * sizeof *others);
-        float *want = alone(tokens, 90), *want_a = alone(text_a, at + 40), *want_b = alone(text_b, at + 40);
-        hearth_session *s = new_session(), *a = new_session(), *b = new_session();
-        hearth_mark mark = {.position = at};
-        run(s, tokens, 80, &mark, 1);
-        restore(a, mark.id);
-        restore(b, mark.id);
-        hearth_item items[] = {
-            {.session = a, .tokens = text_a + at, .count = 40, .outputs = HEARTH_OUTPUT_LAST},
-            {.session = s, .tokens = tokens + 80, .count = 10, .outputs = HEARTH_OUTPUT_LAST},
-            {.session = b, .tokens = text_b + at, .count = 40, .outputs = HEARTH_OUTPUT_LAST},
-        };
-        hearth_error err = {0};
-        if (hearth_engine_run(engine, items, 3, &err) != HEARTH_OK) fail_msg("%s", err.text);
-        assert_memory_equal(items[0].logits, want_a, row_bytes);
-        assert_memory_equal(items[1].logits, want, row_bytes);
-        assert_memory_equal(items[2].logits, want_b, row_bytes);
-        /* The mark outlives them all, whatever was written since. */
-        hearth_session_free(&s);
-        hearth_session_free(&b);
-        restore(a, mark.id);
-        assert_memory_equal(run(a, tokens + at, 90 - at, NULL, 0), want, row_bytes);
-        hearth_session_free(&a);
-        drop(mark.id);
-        assert_int_equal(counters().blocks_used, 0);
-        free(want), free(want_a), free(want_b);
+        const int64_t reached[] = {at, at + 1, 80};
+        for (int i = 0; i < 6; i++) part(at, reached[i / 2], i % 2);
     }
     assert_true(counters().block_copies > 0);
     hearth_engine_close(&engine);

@@ -1,0 +1,49 @@
+# Planted defects: a test is trusted only while it fails for each of them.
+#
+#   hearth_mutant(name TEST test SOURCE file FROM text TO text)
+#
+# links the objects of a test (made by hearth_mutant_test) with one source of the library in which FROM became TO; the
+# object takes the place of the library's own, so a mutant costs one compilation and one link.
+function(hearth_mutant_test name)
+  add_library(mutant_test_${name} OBJECT ${ARGN})
+  target_include_directories(mutant_test_${name} PRIVATE
+    ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(mutant_test_${name} PRIVATE hearth_flags PkgConfig::CMOCKA)
+  target_compile_definitions(mutant_test_${name} PRIVATE HEARTH_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+endfunction()
+
+function(hearth_mutant name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TEST;SOURCE;FROM;TO" "")
+  set(source ${PROJECT_SOURCE_DIR}/src/${arg_SOURCE})
+  set(mutated ${CMAKE_CURRENT_BINARY_DIR}/mutant_${name}.c)
+  add_custom_command(OUTPUT ${mutated} VERBATIM
+    COMMAND ${PROJECT_SOURCE_DIR}/tests/mutation/mutate.py ${source} ${mutated} "${arg_FROM}" "${arg_TO}"
+    DEPENDS ${source} ${PROJECT_SOURCE_DIR}/tests/mutation/mutate.py)
+  add_executable(mutant_${name} ${mutated} $<TARGET_OBJECTS:mutant_test_${arg_TEST}>)
+  target_include_directories(mutant_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(mutant_${name} PRIVATE hearth_flags hearth_static PkgConfig::CMOCKA Threads::Threads m)
+  # A defect may leave something unused or out of order; that is not what it is tried for.
+  target_compile_options(mutant_${name} PRIVATE -w)
+  add_test(NAME mutant_${name} COMMAND ${PROJECT_SOURCE_DIR}/tests/mutation/run_mutant.py $<TARGET_FILE:mutant_${name}>)
+  set_property(TEST mutant_${name} APPEND PROPERTY LABELS slow)
+endfunction()
+
+if(NOT HEARTH_SANITIZE)
+  hearth_mutant_test(marks ${PROJECT_SOURCE_DIR}/tests/unit/marks_test.c)
+
+  # Two timelines that part inside a block.
+  hearth_mutant(block_shared_when_written TEST marks SOURCE engine/session.c
+    FROM "if (slot > 0 && pool->references[s->blocks[at]] > 1 && slot < pool->fill[s->blocks[at]]) part_block(s, at);"
+    TO "(void)part_block;")
+  hearth_mutant(block_fill_forgotten TEST marks SOURCE engine/session.c
+    FROM "&& slot < pool->fill[s->blocks[at]]" TO "&& slot + 1 < pool->fill[s->blocks[at]]")
+  hearth_mutant(block_copy_not_counted_ahead TEST marks SOURCE engine/session.c
+    FROM "hth_blocks_for(to) - hth_blocks_for(from) + parts" TO "hth_blocks_for(to) - hth_blocks_for(from) - 1 + parts * 0")
+  hearth_mutant(mark_holds_no_blocks TEST marks SOURCE engine/marks.c
+    FROM "hth_blocks_hold(&e->blocks, m->blocks[i]); } e->marks.used++;" TO "} e->marks.used++;")
+  hearth_mutant(mark_tokens_one_short TEST marks SOURCE engine/marks.c
+    FROM "memcpy(s->tokens, m->tokens, (size_t)m->position * sizeof *s->tokens);"
+    TO "memcpy(s->tokens, m->tokens, (size_t)(m->position ? m->position - 1 : 0) * sizeof *s->tokens);")
+  hearth_mutant(mark_kept_though_cancelled TEST marks SOURCE engine/schedule.c
+    FROM "if (ahead > n) return;" TO "if (ahead > item->count) return;")
+endif()

@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+"""Passes when a test finds the defect that was planted in it: it must fail, and not for want of something.
+
+usage: run_mutant.py PROGRAM [ARGUMENT ...]
+"""
+import subprocess
+import sys
+
+SECONDS = 240
+
+
+def main():
+    try:
+        done = subprocess.run(sys.argv[1:], capture_output=True, text=True, errors="replace", timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        raise SystemExit(f"the mutant was still running after {SECONDS} s: a defect should fail a test, not hang it")
+    output = done.stdout + done.stderr
+    if done.returncode == 0:
+        raise SystemExit("the defect was not found: every test passed\n" + output[-2000:])
+    if done.returncode == 77 or ("FAILED" not in output and "Assertion" not in output):
+        raise SystemExit(f"exit status {done.returncode}, and no test says why\n" + output[-2000:])
+    failed = sorted({line.split("]", 1)[1].strip() for line in output.splitlines() if line.startswith("[  FAILED  ]")})
+    print("found by: " + ", ".join(failed or ["an assertion"]))
+
+
+if __name__ == "__main__":
+    main()
