@@ -294,6 +294,9 @@ static hearth_status infer_experts(const hth_program *program, const hth_op *op,
     const int64_t dims[3][3] = {{n, f, e}, {n, f, e}, {f, n, e}};
     if (used < 1 || used > e || width(routing) != 2 * used || rows(routing) != rows(x))
         return misfit(op, routing, "ids and weights, each", used, err);
+    const hth_op *router = routing->writer >= 0 ? &program->ops[routing->writer] : NULL;
+    if (!router || router->opcode != HTH_OP_ROUTER || width(tensor(program, router->in[0])) != e)
+        return misfit(op, routing, "the choice of a router among", e, err);
     for (int i = 0; i < 3; i++) {
         const hth_tensor *w = tensor(program, op->weight[i]);
         for (int k = 0; k < 3; k++)

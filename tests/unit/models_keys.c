@@ -362,8 +362,7 @@ static void files_of_another_kind(void **state) {
     }
     tiny_make(&m, "llama");
     snprintf(m.architecture, sizeof m.architecture, "lama");
-    expect(&m, HEARTH_UNSUPPORTED,
-           "architecture \"lama\" is not supported; supported are llama qwen2 ");
+    expect(&m, HEARTH_UNSUPPORTED, "architecture \"lama\" is not supported; supported are llama qwen2 ");
     snprintf(m.architecture, sizeof m.architecture, "%s", "llama\n\x1b[2J");
     expect(&m, HEARTH_UNSUPPORTED, "architecture \"llama??[2J\" is not supported");
     m.architecture[0] = 0;

@@ -108,10 +108,14 @@ static void run_tile(const piece *p, int64_t t, hth_worker *w, float *m, float *
     p->step->tile(&a, w->attention);
 }
 
+/* A sink is a score without a value: it is there before the first tile, once, however the tiles are shared out. */
 static void start_running(const piece *p, hth_worker *w) {
     int64_t queries = p->rows * p->group;
-    for (int64_t i = 0; i < queries; i++) w->m[i] = -INFINITY;
-    memset(w->l, 0, (size_t)queries * sizeof(float));
+    const float *sinks = p->step->sinks ? p->step->sinks + p->head * p->group : NULL;
+    for (int64_t i = 0; i < queries; i++) {
+        w->m[i] = sinks ? sinks[i % p->group] : -INFINITY;
+        w->l[i] = sinks ? 1 : 0;
+    }
     memset(w->o, 0, (size_t)(queries * p->imm->dv) * sizeof(float));
 }
 

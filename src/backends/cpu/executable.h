@@ -24,6 +24,7 @@
 #include "backends/cpu/kernels.h"
 #include "base/arena.h"
 #include "base/thread.h"
+#include "experts/experts.h"
 
 struct hth_backend {
     hth_kernels kernels;
@@ -90,6 +91,7 @@ typedef struct hth_linear_step {
 typedef struct hth_attention_step {
     const hth_op *op;
     hth_attention_tile_fn *tile;
+    const float *sinks; /* [heads] or NULL */
     hth_rows q, out;
     int kv;
 } hth_attention_step;
@@ -104,6 +106,25 @@ typedef struct hth_scan_step {
 } hth_scan_step;
 
 typedef struct hth_experts_step hth_experts_step; /* experts.c */
+
+/* What the mixtures of experts of a program share, one after the other: the pairs (row, expert) of a pass, by
+ * increasing expert, then row. */
+typedef struct hth_experts_room {
+    int64_t max_used, max_n, max_f; /* of any op: experts a row, widths */
+    int64_t max_active;             /* experts that one op may need in a pass */
+    bool floats;                    /* some gate or up is float */
+    int32_t *row;                   /* [pairs] */
+    float *weight;                  /* [pairs] */
+    int32_t *ids;                   /* [active] */
+    int64_t *first;                 /* [active + 1]: the first pair of each, then the number of pairs */
+    int64_t *next;                  /* [max_experts] */
+    hth_expert_lease *leases;       /* [active] */
+    int64_t active;
+    void *gathered[2];     /* rows of x as int8, in blocks of 32 and of 256, a row a pair */
+    float *gathered_float; /* the same as float */
+    float *gate, *up;      /* [pairs][f] */
+    void *hidden;          /* what goes into down, as int8 */
+} hth_experts_room;
 
 typedef enum hth_stage_kind {
     HTH_STAGE_ROWS,
@@ -167,7 +188,8 @@ struct hth_executable {
     hth_attention_step *attentions;
     hth_stage *stages;
     hth_scan_step *scans;
-    hth_experts_step *experts;
+    hth_experts_step *experts; /* [n_experts] */
+    hth_expert_store *store;   /* of their weights: layer i is that of experts[i] */
     hth_kv_pool *kv;
     hth_state_place *states;
     int n_units, n_linears, n_attentions, n_stages, n_scans, n_experts, n_kv, n_states;
@@ -179,6 +201,7 @@ struct hth_executable {
     uint64_t partial_floats; /* room for split attention's partial results */
     int64_t max_k[2];        /* longest row quantized in blocks of 32, of 256; 0 for none */
     int64_t max_experts;     /* most logits of a router */
+    hth_experts_room room;   /* what mixtures of experts share */
     uint64_t slot_bytes;     /* all states of one slot; a multiple of 64 */
 
     hth_arena activations, kv_arena, state_arena, mark_arena, logits_arena, scratch;
@@ -218,11 +241,14 @@ void hth_scan_work(hth_executable *exe, const hth_scan_step *step, hth_worker *w
 void hth_scan_warm(hth_executable *exe, const hth_scan_step *step, hth_worker *worker); /* leaves no trace */
 
 /* experts.c: mixtures of experts, the same way. */
+hearth_status hth_experts_tables(hth_executable *exe, hearth_error *err);
 hearth_status hth_experts_bind(hth_executable *exe, const hth_op *op, hearth_error *err);
 size_t hth_experts_scratch(const hth_executable *exe);     /* bytes a worker */
 void hth_experts_carve(hth_executable *exe, hth_arena *a); /* rows grouped by expert, shared by all ops */
 hearth_status hth_experts_resolve(hth_executable *exe, hearth_error *err);
 void hth_experts_work(hth_executable *exe, const hth_stage *stage, int64_t rows, hth_worker *worker);
+bool hth_experts_idle(const hth_stage *stage, int64_t rows); /* nothing to do for so many rows, not even a barrier */
+void hth_experts_done(hth_executable *exe, const hth_stage *stage); /* by worker 0, after the stage's barrier */
 void hth_experts_warm(hth_executable *exe, const hth_stage *stage, hth_worker *worker); /* leaves no trace */
 void hth_experts_free(hth_executable *exe);
 

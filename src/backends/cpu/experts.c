@@ -1,26 +1,368 @@
+/* Mixtures of experts: out = sum over a row's experts of weight * down(glu(gate x, up x)).
+ *
+ * A pair is a row and one of its experts. Pairs are put in order of their expert, so that the rows of an expert lie
+ * together and its weights are read once a pass, however many rows there are. The stages of one op, after x has been
+ * quantized for gate and up:
+ *
+ *   GROUP   worker 0 sorts the pairs and acquires the experts that have any
+ *   GATHER  a thread claims pairs and copies their rows of x together; a pass of one row is together as it is
+ *   IN      a thread claims some columns of one expert's gate or up, for all its rows
+ *   MID     a thread claims pairs: glu, and quantizing for down
+ *   OUT     a thread claims some columns of the result and adds up the experts' down for them, in increasing id
+ *
+ * After OUT worker 0 releases the experts. Expert weights are reached through the store alone (experts/experts.h).
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "backends/cpu/executable.h"
 
+enum { GROUP, GATHER, IN, MID, OUT, PHASES };
+enum { OUT_ROWS = 128, OUT_COLUMNS = 128 }; /* of a down product that lies in scratch */
+
+/* One of the three products of an expert. */
+typedef struct product {
+    hth_linear_fn *run;
+    int64_t row_bytes, columns, k;
+    int block;         /* of its activations: 32, 256, or 0 for float */
+    const float *bias; /* [experts][columns] or NULL */
+} product;
+
+struct hth_experts_step {
+    const hth_op *op;
+    int layer; /* in the store */
+    int64_t n, f, experts, used;
+    product products[HTH_EXPERT_MATRICES];
+    hth_glu_fn *glu;
+    hth_quantize_fn *quantize; /* for down, or NULL */
+    int unit[2];               /* the units that quantize x in blocks of 32 and of 256, or -1 */
+    hth_rows x, routing, out;
+    hth_qact gathered[2], hidden; /* laid over the room */
+};
+
+static int which(int block) {
+    return block == 32 ? 0 : 1;
+}
+
+static int64_t min64(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t max64(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+/* ---- Binding ----------------------------------------------------------------------------------------------------- */
+
+static hearth_status bind_product(const hth_executable *exe, const hth_op *op, int i, product *out, hearth_error *err) {
+    const hth_tensor *w = &exe->program->tensors[op->weight[i]];
+    *out = (product){.run = exe->backend->kernels.linear[w->dtype],
+                     .row_bytes = (int64_t)hth_row_bytes(hth_dtype_find((uint32_t)w->dtype), (uint64_t)w->dims[0].n),
+                     .columns = w->dims[1].n,
+                     .k = w->dims[0].n,
+                     .block = hth_activation_block(w->dtype)};
+    if (op->weight[3 + i] != HTH_NONE) out->bias = hth_weight_data(exe, op->weight[3 + i]);
+    if (out->run) return HEARTH_OK;
+    return hth_fail(err, HEARTH_UNSUPPORTED, "%s: dtype %s of %s is not computed; supported: %s", op->site,
+                    hth_dtype_name(w->dtype), w->name, hth_dtype_computed_names());
+}
+
+/* The room takes the largest op. */
+static void enlarge_room(hth_executable *exe, const hth_experts_step *s) {
+    hth_experts_room *room = &exe->room;
+    int64_t pairs = exe->limits.extents.value[HTH_ROWS] * s->used;
+    room->max_used = max64(room->max_used, s->used);
+    room->max_n = max64(room->max_n, s->n);
+    room->max_f = max64(room->max_f, s->f);
+    room->max_active = max64(room->max_active, min64(s->experts, pairs));
+    room->floats = room->floats || s->products[HTH_EXPERT_GATE].block == 0 || s->products[HTH_EXPERT_UP].block == 0;
+}
+
 hearth_status hth_experts_bind(hth_executable *exe, const hth_op *op, hearth_error *err) {
-    (void)exe;
-    return hth_fail(err, HEARTH_UNSUPPORTED, "%s: the CPU backend has no %s", op->site, hth_opcode_name(op->opcode));
-}
-size_t hth_experts_scratch(const hth_executable *exe) {
-    (void)exe;
-    return 0;
-}
-void hth_experts_carve(hth_executable *exe, hth_arena *a) {
-    (void)exe, (void)a;
-}
-hearth_status hth_experts_resolve(hth_executable *exe, hearth_error *err) {
-    (void)exe, (void)err;
+    const hth_tensor *gate = &exe->program->tensors[op->weight[0]];
+    const hth_symbol domain = exe->program->tensors[op->out].dims[1].symbol;
+    hth_experts_step s = {.op = op,
+                          .layer = exe->n_experts,
+                          .n = gate->dims[0].n,
+                          .f = gate->dims[1].n,
+                          .experts = gate->dims[2].n,
+                          .used = op->imm.experts.used,
+                          .glu = exe->backend->kernels.glu[op->imm.experts.act],
+                          .unit = {-1, -1}};
+    for (int i = 0; i < HTH_EXPERT_MATRICES; i++) HTH_TRY(bind_product(exe, op, i, &s.products[i], err));
+    for (int i = HTH_EXPERT_GATE; i <= HTH_EXPERT_UP; i++) {
+        int block = s.products[i].block;
+        if (block != 0 && s.unit[which(block)] < 0)
+            s.unit[which(block)] = hth_quantize_add(exe, op->in[0], block, domain);
+    }
+    if (s.products[HTH_EXPERT_DOWN].block != 0)
+        s.quantize = s.products[HTH_EXPERT_DOWN].block == 32 ? exe->backend->kernels.quantize32
+                                                             : exe->backend->kernels.quantize256;
+    for (int phase = 0; phase < PHASES; phase++)
+        hth_stage_add(exe, HTH_STAGE_EXPERTS, domain, exe->n_experts, 1)->phase = phase;
+    enlarge_room(exe, &s);
+    exe->experts[exe->n_experts++] = s;
     return HEARTH_OK;
 }
-void hth_experts_work(hth_executable *exe, const hth_stage *stage, int64_t rows, hth_worker *worker) {
-    (void)exe, (void)stage, (void)rows, (void)worker;
+
+hearth_status hth_experts_tables(hth_executable *exe, hearth_error *err) {
+    exe->experts = calloc((size_t)exe->program->n_ops + 1, sizeof *exe->experts);
+    if (exe->experts) return HEARTH_OK;
+    return hth_fail(err, HEARTH_NO_MEMORY, "no memory for the tables of %d ops", exe->program->n_ops);
 }
-void hth_experts_warm(hth_executable *exe, const hth_stage *stage, hth_worker *worker) {
-    (void)exe, (void)stage, (void)worker;
-}
+
 void hth_experts_free(hth_executable *exe) {
+    hth_expert_store_free(&exe->store);
+    free(exe->experts);
+    exe->experts = NULL;
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+
+size_t hth_experts_scratch(const hth_executable *exe) {
     (void)exe;
+    return OUT_ROWS * OUT_COLUMNS * sizeof(float);
+}
+
+void hth_experts_carve(hth_executable *exe, hth_arena *a) {
+    hth_experts_room *room = &exe->room;
+    if (exe->n_experts == 0) return;
+    int64_t pairs = exe->limits.extents.value[HTH_ROWS] * room->max_used;
+    bool blocks[2] = {false, false}, hidden = false;
+    for (int i = 0; i < exe->n_experts; i++) {
+        for (int k = 0; k < 2; k++) blocks[k] = blocks[k] || exe->experts[i].unit[k] >= 0;
+        hidden = hidden || exe->experts[i].quantize;
+    }
+    room->row = HTH_ARENA_NEW(a, int32_t, (size_t)pairs);
+    room->weight = HTH_ARENA_NEW(a, float, (size_t)pairs);
+    room->ids = HTH_ARENA_NEW(a, int32_t, (size_t)room->max_active);
+    room->first = HTH_ARENA_NEW(a, int64_t, (size_t)room->max_active + 1);
+    room->next = HTH_ARENA_NEW(a, int64_t, (size_t)exe->max_experts);
+    room->leases = HTH_ARENA_NEW(a, hth_expert_lease, (size_t)room->max_active);
+    for (int k = 0; k < 2; k++)
+        room->gathered[k] = blocks[k] ? hth_arena_take(a, hth_qact_bytes(pairs, room->max_n), 0) : NULL;
+    room->gathered_float = room->floats ? HTH_ARENA_NEW(a, float, (size_t)(pairs * room->max_n)) : NULL;
+    room->gate = HTH_ARENA_NEW(a, float, (size_t)(pairs * room->max_f));
+    room->up = HTH_ARENA_NEW(a, float, (size_t)(pairs * room->max_f));
+    room->hidden = hidden ? hth_arena_take(a, hth_qact_bytes(pairs, room->max_f), 0) : NULL;
+}
+
+static hearth_status open_store(hth_executable *exe, hearth_error *err) {
+    hth_expert_layer *layers = calloc((size_t)exe->n_experts + 1, sizeof *layers);
+    if (!layers) return hth_fail(err, HEARTH_NO_MEMORY, "no memory for the experts of %d layers", exe->n_experts);
+    for (int i = 0; i < exe->n_experts; i++) {
+        layers[i].experts = exe->experts[i].experts;
+        for (int m = 0; m < HTH_EXPERT_MATRICES; m++) {
+            hth_tensor_id w = exe->experts[i].op->weight[m];
+            layers[i].base[m] = hth_weight_data(exe, w);
+            layers[i].stride[m] = exe->program->tensors[w].weight.slab_stride;
+        }
+    }
+    hearth_status status = hth_expert_store_create(layers, exe->n_experts, &exe->store, err);
+    free(layers);
+    return status;
+}
+
+hearth_status hth_experts_resolve(hth_executable *exe, hearth_error *err) {
+    for (int i = 0; i < exe->n_experts; i++) {
+        hth_experts_step *s = &exe->experts[i];
+        int64_t pairs = exe->limits.extents.value[HTH_ROWS] * s->used;
+        s->x = hth_rows_of(exe, s->op->in[0]);
+        s->routing = hth_rows_of(exe, s->op->in[1]);
+        s->out = hth_rows_of(exe, s->op->out);
+        for (int k = 0; k < 2; k++)
+            if (s->unit[k] >= 0) hth_qact_carve(&s->gathered[k], pairs, s->n, k == 0 ? 32 : 256, exe->room.gathered[k]);
+        if (s->quantize) hth_qact_carve(&s->hidden, pairs, s->f, s->products[HTH_EXPERT_DOWN].block, exe->room.hidden);
+    }
+    return open_store(exe, err);
+}
+
+/* ---- GROUP ------------------------------------------------------------------------------------------------------- */
+
+static int32_t routed_id(const hth_experts_step *s, int64_t r, int64_t j) {
+    int32_t id = (int32_t)s->routing.base[r * s->routing.ld + j];
+    assert(id >= 0 && id < s->experts);
+    return id;
+}
+
+/* A counting sort. */
+static void group_pairs(hth_experts_room *room, const hth_experts_step *s, int64_t rows) {
+    int64_t *next = room->next, at = 0;
+    memset(next, 0, (size_t)s->experts * sizeof *next);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < s->used; j++) next[routed_id(s, r, j)]++;
+    room->active = 0;
+    for (int32_t e = 0; e < s->experts; e++) {
+        int64_t count = next[e];
+        next[e] = at;
+        if (count == 0) continue;
+        room->ids[room->active] = e;
+        room->first[room->active++] = at;
+        at += count;
+    }
+    room->first[room->active] = at;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < s->used; j++) {
+            int64_t pair = next[routed_id(s, r, j)]++;
+            room->row[pair] = (int32_t)r;
+            room->weight[pair] = s->routing.base[r * s->routing.ld + s->used + j];
+        }
+}
+
+/* Always on the same thread as hth_experts_done: the store has one caller. */
+static void work_group(hth_executable *exe, const hth_experts_step *s, int64_t rows, const hth_worker *w) {
+    hth_experts_room *room = &exe->room;
+    if (w != &exe->workers[0]) return;
+    group_pairs(room, s, rows);
+    hth_expert_acquire(exe->store, s->layer, room->ids, room->active, room->leases);
+}
+
+/* ---- GATHER, MID ------------------------------------------------------------------------------------------------- */
+
+static void gather_pair(hth_executable *exe, const hth_experts_step *s, int64_t pair) {
+    const hth_experts_room *room = &exe->room;
+    int64_t row = room->row[pair];
+    for (int k = 0; k < 2; k++)
+        if (s->unit[k] >= 0) hth_qact_copy_row(&exe->units[s->unit[k]].q, row, &s->gathered[k], pair);
+    if (s->products[HTH_EXPERT_GATE].block == 0 || s->products[HTH_EXPERT_UP].block == 0)
+        memcpy(room->gathered_float + pair * s->n, s->x.base + row * s->x.ld, (size_t)s->n * sizeof(float));
+}
+
+static void finish_hidden(hth_executable *exe, const hth_experts_step *s, int64_t pair) {
+    float *gate = exe->room.gate + pair * s->f;
+    s->glu(gate, exe->room.up + pair * s->f, gate, s->f);
+    if (s->quantize) s->quantize(exe->room.gate, s->f, pair, pair + 1, &s->hidden);
+}
+
+typedef void pair_fn(hth_executable *exe, const hth_experts_step *s, int64_t pair);
+
+static void work_pairs(hth_executable *exe, const hth_experts_step *s, int64_t pairs, pair_fn *run) {
+    int64_t piece = max64(1, min64(pairs / (4 * exe->backend->threads), 16));
+    for (int64_t pair; (pair = hth_pool_claim(exe->backend->pool, piece)) < pairs;)
+        for (int64_t end = min64(pair + piece, pairs); pair < end; pair++) run(exe, s, pair);
+}
+
+/* ---- IN ---------------------------------------------------------------------------------------------------------- */
+
+/* Columns a claim takes of `columns`, of which there are `total` to share out. */
+static int64_t column_piece(const hth_executable *exe, int64_t columns, int64_t total) {
+    int64_t piece = (total / (8 * exe->backend->threads) + 15) / 16 * 16;
+    return max64(16, min64(piece, (columns + 15) / 16 * 16));
+}
+
+/* Columns c0.. of product i of the expert of a lease, as columns from 0 on. */
+static hth_linear product_at(const hth_experts_step *s, int i, const hth_expert_lease *lease, int64_t c0) {
+    const product *p = &s->products[i];
+    hth_linear a = {.w = (const unsigned char *)lease->matrix[i] + c0 * p->row_bytes, .row_bytes = p->row_bytes};
+    a.k = p->k;
+    if (p->bias) a.bias = p->bias + lease->expert * p->columns + c0;
+    return a;
+}
+
+/* Columns c0 .. c1-1 of gate or up (product i) of an active expert, for its rows. */
+static void run_in(hth_executable *exe, const hth_experts_step *s, int i, int64_t active, int64_t c0, int64_t c1,
+                   bool gathered, hth_worker *w) {
+    const hth_experts_room *room = &exe->room;
+    int64_t first = room->first[active], rows = room->first[active + 1] - first, from = gathered ? first : 0;
+    int block = s->products[i].block;
+    hth_linear a = product_at(s, i, &room->leases[active], c0);
+    hth_qact q;
+    if (block != 0) {
+        q = hth_qact_from(gathered ? &s->gathered[which(block)] : &exe->units[s->unit[which(block)]].q, from);
+        a.q = &q;
+    } else {
+        a.ldf = gathered ? s->n : s->x.ld;
+        a.f = (gathered ? room->gathered_float : s->x.base) + from * a.ldf;
+    }
+    a.y = (i == HTH_EXPERT_GATE ? room->gate : room->up) + first * s->f + c0;
+    a.ldy = s->f;
+    s->products[i].run(&a, 0, c1 - c0, 0, rows, w->linear);
+}
+
+static void work_in(hth_executable *exe, const hth_experts_step *s, int64_t rows, hth_worker *w) {
+    int64_t piece = column_piece(exe, s->f, 2 * exe->room.active * s->f), pieces = (s->f + piece - 1) / piece;
+    for (int64_t task; (task = hth_pool_claim(exe->backend->pool, 1)) < 2 * exe->room.active * pieces;) {
+        int64_t c0 = task % pieces * piece, half = task / pieces;
+        run_in(exe, s, half % 2 == 0 ? HTH_EXPERT_GATE : HTH_EXPERT_UP, half / 2, c0, min64(c0 + piece, s->f), rows > 1,
+               w);
+    }
+}
+
+/* ---- OUT --------------------------------------------------------------------------------------------------------- */
+
+/* Add columns c0 .. c1-1 of an active expert's down, weighted, for pairs p0 .. p1-1 of it. */
+static void add_out(hth_executable *exe, const hth_experts_step *s, int64_t active, int64_t p0, int64_t p1, int64_t c0,
+                    int64_t c1, hth_worker *w) {
+    const hth_experts_room *room = &exe->room;
+    float *y = w->experts;
+    hth_linear a = product_at(s, HTH_EXPERT_DOWN, &room->leases[active], c0);
+    hth_qact q;
+    if (s->quantize) {
+        q = hth_qact_from(&s->hidden, p0);
+        a.q = &q;
+    } else {
+        a.f = room->gate + p0 * s->f;
+        a.ldf = s->f;
+    }
+    a.y = y;
+    a.ldy = c1 - c0;
+    s->products[HTH_EXPERT_DOWN].run(&a, 0, c1 - c0, 0, p1 - p0, w->linear);
+    for (int64_t p = p0; p < p1; p++)
+        exe->backend->kernels.add_scaled(y + (p - p0) * a.ldy, room->weight[p],
+                                         s->out.base + room->row[p] * s->out.ld + c0, c1 - c0);
+}
+
+static void work_out(hth_executable *exe, const hth_experts_step *s, int64_t rows, hth_worker *w) {
+    const hth_experts_room *room = &exe->room;
+    int64_t piece = min64(column_piece(exe, s->n, s->n), OUT_COLUMNS);
+    for (int64_t c0; (c0 = hth_pool_claim(exe->backend->pool, piece)) < s->n;) {
+        int64_t c1 = min64(c0 + piece, s->n);
+        for (int64_t r = 0; r < rows; r++)
+            memset(s->out.base + r * s->out.ld + c0, 0, (size_t)(c1 - c0) * sizeof(float));
+        for (int64_t i = 0; i < room->active; i++)
+            for (int64_t p = room->first[i]; p < room->first[i + 1]; p += OUT_ROWS)
+                add_out(exe, s, i, p, min64(p + OUT_ROWS, room->first[i + 1]), c0, c1, w);
+    }
+}
+
+/* ---- Stages ------------------------------------------------------------------------------------------------------ */
+
+bool hth_experts_idle(const hth_stage *stage, int64_t rows) {
+    return stage->phase == GATHER && rows == 1;
+}
+
+void hth_experts_work(hth_executable *exe, const hth_stage *stage, int64_t rows, hth_worker *w) {
+    const hth_experts_step *s = &exe->experts[stage->first];
+    switch (stage->phase) {
+    case GROUP: work_group(exe, s, rows, w); break;
+    case GATHER: work_pairs(exe, s, rows * s->used, gather_pair); break;
+    case IN: work_in(exe, s, rows, w); break;
+    case MID: work_pairs(exe, s, rows * s->used, finish_hidden); break;
+    case OUT: work_out(exe, s, rows, w); break;
+    }
+}
+
+void hth_experts_done(hth_executable *exe, const hth_stage *stage) {
+    if (stage->phase != OUT) return;
+    hth_expert_release(exe->store, exe->room.leases, exe->room.active);
+    exe->room.active = 0;
+}
+
+/* One row that goes to the first experts, with zeros for numbers. */
+void hth_experts_warm(hth_executable *exe, const hth_stage *stage, hth_worker *w) {
+    const hth_experts_step *s = &exe->experts[stage->first];
+    hth_experts_room *room = &exe->room;
+    if (stage->phase != OUT) return;
+    for (int64_t j = 0; j < s->used; j++) {
+        s->routing.base[j] = (float)j;
+        s->routing.base[s->used + j] = 0;
+    }
+    group_pairs(room, s, 1);
+    hth_expert_acquire(exe->store, s->layer, room->ids, room->active, room->leases);
+    run_in(exe, s, HTH_EXPERT_GATE, 0, 0, min64(16, s->f), false, w);
+    run_in(exe, s, HTH_EXPERT_UP, 0, 0, min64(16, s->f), false, w);
+    finish_hidden(exe, s, 0);
+    add_out(exe, s, 0, 0, 1, 0, min64(16, s->n), w);
+    hth_experts_done(exe, stage);
 }

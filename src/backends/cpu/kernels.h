@@ -32,8 +32,8 @@
  *
  * q[row * q_stride + i], i < k: values in -127..127, natural order. q_stride is k rounded up to 64; bytes from k to
  * q_stride are zero. d[row * blocks + b]: scale of block b. sum16[row * sum16_stride + j]: sum of q over elements
- * 16j..16j+15; sum32 likewise over 32. k is a multiple of `block`. q, d, sum16, sum32 are 64-byte aligned, and so is
- * each row of q. */
+ * 16j..16j+15; sum32 likewise over 32. k is a multiple of `block`. q, sum16, sum32 and each row of them are 64-byte
+ * aligned. */
 typedef struct hth_qact {
     int64_t k;
     int block;                                    /* 32 or 256 */
@@ -49,6 +49,10 @@ typedef struct hth_qact {
 size_t hth_qact_bytes(int64_t rows, int64_t k);
 /* Lay out *a for `rows` rows in `base` (64-byte aligned, hth_qact_bytes large). Touches nothing. */
 void hth_qact_carve(hth_qact *a, int64_t rows, int64_t k, int block, void *base);
+/* The rows of *a from `row` on, as rows from 0 on. */
+hth_qact hth_qact_from(const hth_qact *a, int64_t row);
+/* Copy row `from` of *a to row `to` of *b, which is laid out for the same k and block. */
+void hth_qact_copy_row(const hth_qact *a, int64_t from, const hth_qact *b, int64_t to);
 
 /* Quantize rows row0..row1-1 of x (row r at x + r*ldx) into the same rows of *out.
  *   amax = max |x| over the block, where a NaN counts as larger than infinity;
@@ -176,7 +180,8 @@ typedef void hth_attention_tile_fn(const hth_attention *a, void *scratch);
 
 #define HTH_ATTENTION_SCRATCH(dk, dv) ((((size_t)(dk) + (size_t)(dv)) * HTH_KV_BLOCK + 4096) * sizeof(float))
 
-/* Merge n partial results into n running ones (tiles in increasing order):
+/* Merge n partial results into n running ones (tiles in increasing order), which start as m = -inf, l = 0, o = 0, or,
+ * where the head has a sink, as m = sink, l = 1, o = 0:
  *   M = m > pm ? m : pm (NaN if either is); a = exp(m - M); b = exp(pm - M);
  *   l = fma(l, a, pl * b); o = fma(o, a, po * b); m = M. */
 typedef void hth_attention_merge_fn(float *m, float *l, float *o, const float *pm, const float *pl, const float *po,
@@ -194,7 +199,7 @@ typedef void hth_attention_finish_fn(const float *l, const float *o, float *y, i
  *   at least 2^-14;
  *   HTH_ROUTER_OVER_CHOSEN: w = p / (sum of the chosen p in increasing index, starting at +0).
  * False when a logit is not finite: then the indices are 0 .. used-1 and the weights NaN. One definition for all tiers
- * (router.c); kind as in program/ops.h. scratch: n floats. */
+ * (ref/router.c); kind as in program/ops.h. scratch: n floats. */
 bool hth_route(const float *z, int64_t n, int64_t used, int kind, float *out, float *scratch);
 
 /* ---- Recurrences --------------------------------------------------------------------------------------------------

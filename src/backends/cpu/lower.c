@@ -182,6 +182,7 @@ static void add_attention(hth_executable *exe, const hth_op *op) {
     exe->attentions[exe->n_attentions] = (hth_attention_step){
         .op = op,
         .tile = exe->backend->kernels.attention_tile[exe->limits.kv == HTH_F16 ? HTH_KV_F16 : HTH_KV_F32],
+        .sinks = op->weight[0] != HTH_NONE ? hth_weight_data(exe, op->weight[0]) : NULL,
         .kv = kv};
     if (imm->heads / imm->kv_heads > exe->max_group) exe->max_group = imm->heads / imm->kv_heads;
     if (imm->dk > exe->max_dk) exe->max_dk = imm->dk;
@@ -214,6 +215,8 @@ static hearth_status make_stages(hth_executable *exe, hearth_error *err) {
                 return hth_fail(err, HEARTH_UNSUPPORTED, "%s: the CPU backend has no %s", op->site,
                                 hth_opcode_name(op->opcode));
             add_unit(exe, &unit, op_domain(p, op), op->opcode == HTH_OP_SELECT);
+            if (op->opcode == HTH_OP_ROUTER && p->tensors[op->in[0]].dims[0].n > exe->max_experts)
+                exe->max_experts = p->tensors[op->in[0]].dims[0].n;
             name_kernel(exe, op, "");
         }
     }
@@ -246,6 +249,7 @@ hearth_status hth_cpu_lower(hth_backend *backend, const hth_program *program, co
     exe->limits = *limits;
     hearth_status status = hth_plan_make(program, &limits->extents, &exe->plan, err);
     if (status == HEARTH_OK) status = allocate_tables(exe, err);
+    if (status == HEARTH_OK) status = hth_experts_tables(exe, err);
     if (status == HEARTH_OK) {
         find_kv_pools(exe);
         status = find_states(exe, err);

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "backends/cpu/kernels.h"
 
 static int64_t round_up(int64_t n, int64_t to) {
@@ -45,4 +47,21 @@ void hth_qact_carve(hth_qact *a, int64_t rows, int64_t k, int block, void *base)
     a->sum16 = (int16_t *)at;
     at += rows * a->sum16_stride * (int64_t)sizeof(int16_t);
     a->sum32 = (int16_t *)at;
+}
+
+hth_qact hth_qact_from(const hth_qact *a, int64_t row) {
+    hth_qact rows = *a;
+    rows.q += row * a->q_stride;
+    rows.d += row * a->blocks;
+    rows.sum16 += row * a->sum16_stride;
+    rows.sum32 += row * a->sum32_stride;
+    return rows;
+}
+
+void hth_qact_copy_row(const hth_qact *a, int64_t from, const hth_qact *b, int64_t to) {
+    hth_qact x = hth_qact_from(a, from), y = hth_qact_from(b, to);
+    memcpy(y.q, x.q, (size_t)a->q_stride);
+    memcpy(y.d, x.d, (size_t)a->blocks * sizeof *y.d);
+    memcpy(y.sum16, x.sum16, (size_t)a->sum16_stride * sizeof *y.sum16);
+    memcpy(y.sum32, x.sum32, (size_t)a->sum32_stride * sizeof *y.sum32);
 }

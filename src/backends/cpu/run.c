@@ -50,15 +50,22 @@ static void work_stage(hth_executable *exe, const hth_stage *stage, int64_t rows
     }
 }
 
+/* Whether a stage has nothing to do in this pass: all threads pass it by, without a barrier. */
+static bool is_idle(const hth_executable *exe, const hth_stage *stage, int64_t rows) {
+    return rows == 0 || (stage->kind == HTH_STAGE_MERGE && !exe->frame.split) ||
+           (stage->kind == HTH_STAGE_EXPERTS && hth_experts_idle(stage, rows));
+}
+
 static void work_pass(void *arg, int worker) {
     hth_executable *exe = arg;
     const hth_pass *pass = exe->frame.pass;
     for (int s = 0; s < exe->n_stages; s++) {
         const hth_stage *stage = &exe->stages[s];
         int64_t rows = stage->domain == HTH_OUTS ? pass->outs : pass->rows;
-        if (rows == 0 || (stage->kind == HTH_STAGE_MERGE && !exe->frame.split)) continue;
+        if (is_idle(exe, stage, rows)) continue;
         work_stage(exe, stage, rows, &exe->workers[worker]);
         hth_pool_barrier(exe->backend->pool);
+        if (stage->kind == HTH_STAGE_EXPERTS && worker == 0) hth_experts_done(exe, stage);
     }
 }
 

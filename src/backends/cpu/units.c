@@ -126,6 +126,14 @@ static void run_select(hth_executable *exe, const hth_unit *u, int64_t r0, int64
         memcpy(out_row(u, r), in_row(u, 0, exe->frame.pass->out_rows[r]), (size_t)u->n * sizeof(float));
 }
 
+static void run_router(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
+    int64_t experts = exe->program->tensors[u->op->in[0]].dims[0].n, used = u->op->imm.router.used;
+    bool outs = exe->program->tensors[u->op->out].dims[1].symbol == HTH_OUTS;
+    for (int64_t r = r0; r < r1; r++)
+        if (!hth_route(in_row(u, 0, r), experts, used, u->op->imm.router.kind, out_row(u, r), w->router))
+            hth_fault_note(exe, u->op, outs ? exe->frame.pass->out_rows[r] : r);
+}
+
 static void run_quantize(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
     (void)w;
     (void)exe;
@@ -160,6 +168,7 @@ static hth_unit_fn *row_wise(hth_opcode opcode) {
     case HTH_OP_ADD: return run_add;
     case HTH_OP_SCALE: return run_scale;
     case HTH_OP_SOFTCAP: return run_softcap;
+    case HTH_OP_ROUTER: return run_router;
     case HTH_OP_SELECT: return run_select;
     default: return NULL;
     }

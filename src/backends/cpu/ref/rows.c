@@ -92,6 +92,14 @@ static void glu_gelu_tanh(const float *gate, const float *up, float *y, int64_t 
     for (int64_t i = 0; i < n; i++) y[i] = gelu_tanh(gate[i]) * up[i];
 }
 
+static void glu_swiglu_clamped(const float *gate, const float *up, float *y, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        float g = gate[i] > 7 ? 7 : gate[i];
+        float u = up[i] > 7 ? 7 : up[i] < -7 ? -7 : up[i];
+        y[i] = g / (1 + hth_expf(-(1.702f * g))) * (u + 1);
+    }
+}
+
 static void act_silu(const float *x, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++) y[i] = silu(x[i]);
 }
@@ -102,6 +110,10 @@ static void act_gelu_tanh(const float *x, float *y, int64_t n) {
 
 static void add(const float *a, const float *b, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++) y[i] = a[i] + b[i];
+}
+
+static void add_scaled(const float *x, float s, float *y, int64_t n) {
+    for (int64_t i = 0; i < n; i++) y[i] = fmaf(x[i], s, y[i]);
 }
 
 static void scale(const float *x, float s, float *y, int64_t n) {
@@ -121,9 +133,11 @@ void hth_ref_init_rows(hth_kernels *t) {
     t->rope = rope;
     t->glu[HTH_SILU] = glu_silu;
     t->glu[HTH_GELU_TANH] = glu_gelu_tanh;
+    t->glu[HTH_SWIGLU_CLAMPED] = glu_swiglu_clamped;
     t->act[HTH_SILU] = act_silu;
     t->act[HTH_GELU_TANH] = act_gelu_tanh;
     t->add = add;
+    t->add_scaled = add_scaled;
     t->scale = scale;
     t->softcap = softcap;
 }

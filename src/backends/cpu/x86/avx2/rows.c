@@ -137,6 +137,20 @@ static void glu_gelu_tanh(const float *gate, const float *up, float *y, int64_t 
     }
 }
 
+static void glu_swiglu_clamped(const float *gate, const float *up, float *y, int64_t n) {
+    const __m256 limit = _mm256_set1_ps(7.0f), one = _mm256_set1_ps(1.0f);
+    const __m256 slope = _mm256_set1_ps(1.702f), minus = _mm256_set1_ps(-0.0f);
+    for (int64_t i = 0; i < n; i += 8) {
+        /* min and max give their second operand when one is NaN. */
+        __m256 g = _mm256_min_ps(limit, hth_load_avx2(gate + i, n - i));
+        __m256 u = _mm256_min_ps(limit, hth_load_avx2(up + i, n - i));
+        u = _mm256_max_ps(_mm256_xor_ps(limit, minus), u);
+        __m256 e = hth_expf_avx2(_mm256_xor_ps(_mm256_mul_ps(slope, g), minus));
+        g = _mm256_div_ps(g, _mm256_add_ps(one, e));
+        hth_store_avx2(y + i, n - i, _mm256_mul_ps(g, _mm256_add_ps(u, one)));
+    }
+}
+
 static void act_silu(const float *x, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i += 8) hth_store_avx2(y + i, n - i, silu(hth_load_avx2(x + i, n - i)));
 }
@@ -150,6 +164,12 @@ static void add(const float *a, const float *b, float *y, int64_t n) {
         __m256 sum = _mm256_add_ps(hth_load_avx2(a + i, n - i), hth_load_avx2(b + i, n - i));
         hth_store_avx2(y + i, n - i, sum);
     }
+}
+
+static void add_scaled(const float *x, float s, float *y, int64_t n) {
+    const __m256 factor = _mm256_set1_ps(s);
+    for (int64_t i = 0; i < n; i += 8)
+        hth_store_avx2(y + i, n - i, _mm256_fmadd_ps(hth_load_avx2(x + i, n - i), factor, hth_load_avx2(y + i, n - i)));
 }
 
 static void scale(const float *x, float s, float *y, int64_t n) {
@@ -171,9 +191,11 @@ void hth_avx2_init_rows(hth_kernels *t) {
     t->rope = rope;
     t->glu[HTH_SILU] = glu_silu;
     t->glu[HTH_GELU_TANH] = glu_gelu_tanh;
+    t->glu[HTH_SWIGLU_CLAMPED] = glu_swiglu_clamped;
     t->act[HTH_SILU] = act_silu;
     t->act[HTH_GELU_TANH] = act_gelu_tanh;
     t->add = add;
+    t->add_scaled = add_scaled;
     t->scale = scale;
     t->softcap = softcap;
 }

@@ -85,10 +85,12 @@ static void rope(float *x, int64_t heads, int64_t head_dim, int64_t n_rot, int n
 
 /* ---- Element by element ---- */
 
+HTH_INLINE __m512 negate(__m512 z) {
+    return _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(z), _mm512_set1_epi32(INT32_MIN)));
+}
+
 HTH_INLINE __m512 silu(__m512 z) {
-    __m512i minus = _mm512_xor_si512(_mm512_castps_si512(z), _mm512_set1_epi32(INT32_MIN));
-    __m512 e = hth_expf_avx512(_mm512_castsi512_ps(minus));
-    return _mm512_div_ps(z, _mm512_add_ps(_mm512_set1_ps(1.0f), e));
+    return _mm512_div_ps(z, _mm512_add_ps(_mm512_set1_ps(1.0f), hth_expf_avx512(negate(z))));
 }
 
 HTH_INLINE __m512 gelu_tanh(__m512 z) {
@@ -111,6 +113,18 @@ static void glu_gelu_tanh(const float *gate, const float *up, float *y, int64_t 
     }
 }
 
+static void glu_swiglu_clamped(const float *gate, const float *up, float *y, int64_t n) {
+    const __m512 limit = _mm512_set1_ps(7.0f), one = _mm512_set1_ps(1.0f), slope = _mm512_set1_ps(1.702f);
+    for (int64_t i = 0; i < n; i += LANES) {
+        /* min and max give their second operand when one is NaN. */
+        __m512 g = _mm512_min_ps(limit, hth_load_avx512(gate + i, n - i));
+        __m512 u = _mm512_min_ps(limit, hth_load_avx512(up + i, n - i));
+        u = _mm512_max_ps(negate(limit), u);
+        g = _mm512_div_ps(g, _mm512_add_ps(one, hth_expf_avx512(negate(_mm512_mul_ps(slope, g)))));
+        hth_store_avx512(y + i, n - i, _mm512_mul_ps(g, _mm512_add_ps(u, one)));
+    }
+}
+
 static void act_silu(const float *x, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i += LANES) hth_store_avx512(y + i, n - i, silu(hth_load_avx512(x + i, n - i)));
 }
@@ -124,6 +138,13 @@ static void add(const float *a, const float *b, float *y, int64_t n) {
         __m512 sum = _mm512_add_ps(hth_load_avx512(a + i, n - i), hth_load_avx512(b + i, n - i));
         hth_store_avx512(y + i, n - i, sum);
     }
+}
+
+static void add_scaled(const float *x, float s, float *y, int64_t n) {
+    const __m512 factor = _mm512_set1_ps(s);
+    for (int64_t i = 0; i < n; i += LANES)
+        hth_store_avx512(y + i, n - i,
+                         _mm512_fmadd_ps(hth_load_avx512(x + i, n - i), factor, hth_load_avx512(y + i, n - i)));
 }
 
 static void scale(const float *x, float s, float *y, int64_t n) {
@@ -146,9 +167,11 @@ void hth_avx512_init_rows(hth_kernels *t) {
     t->rope = rope;
     t->glu[HTH_SILU] = glu_silu;
     t->glu[HTH_GELU_TANH] = glu_gelu_tanh;
+    t->glu[HTH_SWIGLU_CLAMPED] = glu_swiglu_clamped;
     t->act[HTH_SILU] = act_silu;
     t->act[HTH_GELU_TANH] = act_gelu_tanh;
     t->add = add;
+    t->add_scaled = add_scaled;
     t->scale = scale;
     t->softcap = softcap;
 }
