@@ -64,9 +64,19 @@ class Reader:
         scale, low = words[:, :4].copy().view("<f4").T[:, :, None]
         return torch.from_numpy(scale * words[:, 4:4 + self.n_vocab].astype(np.float32) + low)
 
+    def targets(self, chunk):
+        return torch.from_numpy(self.tokens[chunk][self.n_ctx // 2 + 1:].astype(np.int64))
+
+    def nll(self, chunk):
+        """The reference's negative log-likelihood at each scored position of the chunk."""
+        targets = self.targets(chunk)
+        blocks = [slice(first, first + BLOCK) for first in range(0, len(targets), BLOCK)]
+        return np.concatenate([-self.log_probs(chunk, rows).gather(1, targets[rows, None])[:, 0].double().numpy()
+                               for rows in blocks])
+
     def compare(self, chunk, logits):
         """(KL(reference || logits), same top token, negative log-likelihood) at each scored position of the chunk."""
-        targets = torch.from_numpy(self.tokens[chunk][self.n_ctx // 2 + 1:].astype(np.int64))
+        targets = self.targets(chunk)
         blocks = []
         for first in range(0, len(logits), BLOCK):
             rows = slice(first, first + BLOCK)
