@@ -6,9 +6,10 @@
  *              append, …). A thread claims some rows and runs all units over them.
  *   LINEAR     one to four linears that read the same input. A thread claims some columns of one of them, for all rows.
  *   SCAN       one recurrence (conv_ring, delta_rule). A thread claims some of its independent lanes (channels, heads)
- * of one sequence and walks its rows in order, leaving the marks on the way. EXPERTS    one mixture of experts, as
- * several stages (experts.c). ATTENTION  one attention op. A thread claims a kv head and either some rows with all
- * their tiles, or (few rows, much depth) some tiles, whose partial results the MERGE stage that follows adds up.
+ *              of one sequence and walks its rows in order, leaving the marks on the way.
+ *   EXPERTS    one mixture of experts, as several stages (experts.c).
+ *   ATTENTION  one attention op. A thread claims a kv head and either some rows with all their tiles, or (few rows,
+ *              much depth) some tiles, whose partial results the MERGE stage that follows adds up.
  *
  * Which thread does what never shows in a result: the kernels fix every order (kernels.h).
  *

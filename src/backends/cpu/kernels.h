@@ -202,8 +202,9 @@ typedef void hth_attention_finish_fn(const float *l, const float *o, float *y, i
  * (ref/router.c); kind as in program/ops.h. scratch: n floats. */
 bool hth_route(const float *z, int64_t n, int64_t used, int kind, float *out, float *scratch);
 
-/* ---- Recurrences --------------------------------------------------------------------------------------------------
- */
+/* ---- Recurrences ------------------------------------------------------------------------------------------------- */
+
+#define HTH_CONV_TAPS 16
 
 /* Some rows of one sequence through a causal convolution, channels c0 .. c1-1 of `channels`.
  *   s = sum over taps j = 0 .. taps-1, in this order, starting at +0, of fma(w[c * taps + j], x_{t - (taps-1) + j}, s);
@@ -213,7 +214,7 @@ bool hth_route(const float *z, int64_t n, int64_t used, int kind, float *out, fl
 typedef struct hth_conv {
     const float *x;
     int64_t ldx;
-    int64_t rows, channels, taps; /* taps >= 2 */
+    int64_t rows, channels, taps; /* 2 <= taps <= HTH_CONV_TAPS */
     const float *w;               /* [channels][taps] */
     float *ring;                  /* [taps - 1][channels] */
     float *y;                     /* y[t * ldy + c] */
@@ -228,7 +229,7 @@ typedef void hth_conv_fn(const hth_conv *a, int64_t c0, int64_t c1);
  *   d_j = beta * (v_j - u_j);  S_ij = fma(k_i, d_j, S_ij);
  *   y_j = sum over i in increasing order, starting at +0, of fma(S_ij, q_i, y_j).
  * The lanes j are independent; cutting the rows into calls changes nothing. scratch: this thread's, 64-byte aligned,
- * HTH_DELTA_SCRATCH(dk, dv) bytes. */
+ * HTH_DELTA_SCRATCH(dk) bytes. */
 typedef struct hth_delta {
     const float *q, *k, *v; /* row t at + t * ld */
     int64_t ld;
@@ -241,7 +242,10 @@ typedef struct hth_delta {
 } hth_delta;
 typedef void hth_delta_fn(const hth_delta *a, void *scratch);
 
-#define HTH_DELTA_SCRATCH(dk, dv) ((2 * (size_t)(dk)*16 + (size_t)(dv)*4 + 256) * sizeof(float))
+/* Queries and keys of HTH_DELTA_ROWS rows, and HTH_DELTA_LANES columns of a state. */
+#define HTH_DELTA_ROWS        16
+#define HTH_DELTA_LANES       32
+#define HTH_DELTA_SCRATCH(dk) ((2 * HTH_DELTA_ROWS + HTH_DELTA_LANES) * (size_t)(dk) * sizeof(float))
 
 /* The gates of one head and row, computed in binary64 and rounded once at the end (recurrent.c):
  *   softplus(x) = x > 20 ? x : log(1 + exp(x));  *decay = exp(a * softplus((double)alpha + dt));

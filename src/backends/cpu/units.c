@@ -134,6 +134,37 @@ static void run_router(hth_executable *exe, const hth_unit *u, int64_t r0, int64
             hth_fault_note(exe, u->op, outs ? exe->frame.pass->out_rows[r] : r);
 }
 
+static void run_slice(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
+    (void)w;
+    (void)exe;
+    int64_t group = u->op->imm.slice.group, count = u->op->imm.slice.count;
+    for (int64_t r = r0; r < r1; r++) {
+        const float *x = in_row(u, 0, r) + u->op->imm.slice.first;
+        float *y = out_row(u, r);
+        for (int64_t i = 0; i < u->n / count; i++) memcpy(y + i * count, x + i * group, (size_t)count * sizeof *y);
+    }
+}
+
+static void run_gate(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
+    (void)w;
+    const hth_kernels *k = &exe->backend->kernels;
+    static const float one = 1;
+    bool single = u->in[1].ld == 1 && u->n != 1;
+    for (int64_t r = r0; r < r1; r++) {
+        float sigmoid;
+        if (single) {
+            k->gate(&one, in_row(u, 1, r), &sigmoid, 1);
+            k->scale(in_row(u, 0, r), sigmoid, out_row(u, r), u->n);
+        } else k->gate(in_row(u, 0, r), in_row(u, 1, r), out_row(u, r), u->n);
+    }
+}
+
+static void run_gated_norm(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
+    const hth_kernels *k = &exe->backend->kernels;
+    run_head_norm(exe, u, r0, r1, w);
+    for (int64_t r = r0; r < r1; r++) k->glu[HTH_SILU](in_row(u, 1, r), out_row(u, r), out_row(u, r), u->n);
+}
+
 static void run_quantize(hth_executable *exe, const hth_unit *u, int64_t r0, int64_t r1, hth_worker *w) {
     (void)w;
     (void)exe;
@@ -170,6 +201,9 @@ static hth_unit_fn *row_wise(hth_opcode opcode) {
     case HTH_OP_SOFTCAP: return run_softcap;
     case HTH_OP_ROUTER: return run_router;
     case HTH_OP_SELECT: return run_select;
+    case HTH_OP_SLICE: return run_slice;
+    case HTH_OP_GATE: return run_gate;
+    case HTH_OP_GATED_NORM: return run_gated_norm;
     default: return NULL;
     }
 }

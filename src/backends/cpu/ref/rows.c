@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "backends/cpu/ref/ref.h"
+#include "backends/cpu/ref/striped.h"
 #include "base/dequant.h"
 #include "base/math.h"
 
@@ -21,39 +22,21 @@ HTH_DTYPE_LIST(X)
 
 /* ---- Norms ---- */
 
-enum { STRIPES = 16 };
-
-/* Elements of a striped sum: whole groups of sixteen, those past the end are +0. */
-static int64_t striped_end(int64_t n) {
-    return (n + STRIPES - 1) / STRIPES * STRIPES;
-}
-
-static float tree_sum(float p[STRIPES]) {
-    for (int step = STRIPES / 2; step > 0; step /= 2)
-        for (int s = 0; s < step; s++) p[s] += p[s + step];
-    return p[0];
-}
-
 static void rms_norm(const float *x, const float *w, float *y, int64_t n, float eps) {
-    float p[STRIPES] = {0};
-    for (int64_t i = 0; i < striped_end(n); i++) {
-        float e = i < n ? x[i] : 0;
-        p[i % STRIPES] = fmaf(e, e, p[i % STRIPES]);
-    }
-    float r = 1 / sqrtf(tree_sum(p) / (float)n + eps);
+    float r = 1 / sqrtf(hth_striped_squares(x, n) / (float)n + eps);
     for (int64_t i = 0; i < n; i++) y[i] = w ? x[i] * r * w[i] : x[i] * r;
 }
 
 static void layer_norm(const float *x, const float *w, const float *b, float *y, int64_t n, float eps) {
-    float p[STRIPES] = {0};
-    for (int64_t i = 0; i < striped_end(n); i++) p[i % STRIPES] += i < n ? x[i] : 0;
-    float mean = tree_sum(p) / (float)n;
-    float q[STRIPES] = {0};
-    for (int64_t i = 0; i < striped_end(n); i++) {
+    float p[HTH_STRIPES] = {0};
+    for (int64_t i = 0; i < hth_striped_end(n); i++) p[i % HTH_STRIPES] += i < n ? x[i] : 0;
+    float mean = hth_striped_tree(p) / (float)n;
+    float q[HTH_STRIPES] = {0};
+    for (int64_t i = 0; i < hth_striped_end(n); i++) {
         float c = i < n ? x[i] - mean : 0;
-        q[i % STRIPES] = fmaf(c, c, q[i % STRIPES]);
+        q[i % HTH_STRIPES] = fmaf(c, c, q[i % HTH_STRIPES]);
     }
-    float r = 1 / sqrtf(tree_sum(q) / (float)n + eps);
+    float r = 1 / sqrtf(hth_striped_tree(q) / (float)n + eps);
     for (int64_t i = 0; i < n; i++) {
         float c = x[i] - mean;
         y[i] = b ? fmaf(c * r, w[i], b[i]) : c * r * w[i];

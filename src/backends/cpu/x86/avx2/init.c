@@ -7,4 +7,5 @@ void hth_kernels_avx2(hth_kernels *t) {
     hth_avx2_init_linear_float(t);
     hth_avx2_init_rows(t);
     hth_avx2_init_attention(t);
+    hth_avx2_init_recurrent(t);
 }

@@ -42,4 +42,10 @@ HTH_INLINE __m256 hth_tanhf_avx2(__m256 x) {
     return _mm256_or_ps(_mm256_blendv_ps(large, small, is_small), _mm256_and_ps(sign, x));
 }
 
+/* z / (1 + exp(-z)) */
+HTH_INLINE __m256 hth_silu_avx2(__m256 z) {
+    __m256 e = hth_expf_avx2(_mm256_xor_ps(z, _mm256_set1_ps(-0.0f)));
+    return _mm256_div_ps(z, _mm256_add_ps(_mm256_set1_ps(1.0f), e));
+}
+
 #endif

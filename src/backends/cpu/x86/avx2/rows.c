@@ -112,11 +112,6 @@ static void rope(float *x, int64_t heads, int64_t head_dim, int64_t n_rot, int n
 
 /* ---- Element by element ---- */
 
-static inline __m256 silu(__m256 z) {
-    __m256 e = hth_expf_avx2(_mm256_xor_ps(z, _mm256_set1_ps(-0.0f)));
-    return _mm256_div_ps(z, _mm256_add_ps(_mm256_set1_ps(1.0f), e));
-}
-
 static inline __m256 gelu_tanh(__m256 z) {
     __m256 inner = _mm256_fmadd_ps(_mm256_set1_ps(HTH_GELU_AB), _mm256_mul_ps(z, z), _mm256_set1_ps(HTH_GELU_A));
     __m256 t = hth_tanhf_avx2(_mm256_mul_ps(z, inner));
@@ -126,7 +121,7 @@ static inline __m256 gelu_tanh(__m256 z) {
 static void glu_silu(const float *gate, const float *up, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i += 8) {
         __m256 u = hth_load_avx2(up + i, n - i);
-        hth_store_avx2(y + i, n - i, _mm256_mul_ps(silu(hth_load_avx2(gate + i, n - i)), u));
+        hth_store_avx2(y + i, n - i, _mm256_mul_ps(hth_silu_avx2(hth_load_avx2(gate + i, n - i)), u));
     }
 }
 
@@ -152,7 +147,7 @@ static void glu_swiglu_clamped(const float *gate, const float *up, float *y, int
 }
 
 static void act_silu(const float *x, float *y, int64_t n) {
-    for (int64_t i = 0; i < n; i += 8) hth_store_avx2(y + i, n - i, silu(hth_load_avx2(x + i, n - i)));
+    for (int64_t i = 0; i < n; i += 8) hth_store_avx2(y + i, n - i, hth_silu_avx2(hth_load_avx2(x + i, n - i)));
 }
 
 static void act_gelu_tanh(const float *x, float *y, int64_t n) {

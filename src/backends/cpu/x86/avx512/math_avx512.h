@@ -39,4 +39,13 @@ HTH_INLINE __m512 hth_tanhf_avx512(__m512 x) {
     return _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(t), s));
 }
 
+HTH_INLINE __m512 hth_negate_avx512(__m512 x) {
+    return _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(x), _mm512_set1_epi32(INT32_MIN)));
+}
+
+/* z / (1 + exp(-z)) */
+HTH_INLINE __m512 hth_silu_avx512(__m512 z) {
+    return _mm512_div_ps(z, _mm512_add_ps(_mm512_set1_ps(1.0f), hth_expf_avx512(hth_negate_avx512(z))));
+}
+
 #endif

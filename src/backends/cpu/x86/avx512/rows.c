@@ -85,14 +85,6 @@ static void rope(float *x, int64_t heads, int64_t head_dim, int64_t n_rot, int n
 
 /* ---- Element by element ---- */
 
-HTH_INLINE __m512 negate(__m512 z) {
-    return _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(z), _mm512_set1_epi32(INT32_MIN)));
-}
-
-HTH_INLINE __m512 silu(__m512 z) {
-    return _mm512_div_ps(z, _mm512_add_ps(_mm512_set1_ps(1.0f), hth_expf_avx512(negate(z))));
-}
-
 HTH_INLINE __m512 gelu_tanh(__m512 z) {
     __m512 inner = _mm512_fmadd_ps(_mm512_set1_ps(HTH_GELU_AB), _mm512_mul_ps(z, z), _mm512_set1_ps(HTH_GELU_A));
     __m512 t = hth_tanhf_avx512(_mm512_mul_ps(z, inner));
@@ -102,7 +94,7 @@ HTH_INLINE __m512 gelu_tanh(__m512 z) {
 static void glu_silu(const float *gate, const float *up, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i += LANES) {
         __m512 u = hth_load_avx512(up + i, n - i);
-        hth_store_avx512(y + i, n - i, _mm512_mul_ps(silu(hth_load_avx512(gate + i, n - i)), u));
+        hth_store_avx512(y + i, n - i, _mm512_mul_ps(hth_silu_avx512(hth_load_avx512(gate + i, n - i)), u));
     }
 }
 
@@ -119,14 +111,15 @@ static void glu_swiglu_clamped(const float *gate, const float *up, float *y, int
         /* min and max give their second operand when one is NaN. */
         __m512 g = _mm512_min_ps(limit, hth_load_avx512(gate + i, n - i));
         __m512 u = _mm512_min_ps(limit, hth_load_avx512(up + i, n - i));
-        u = _mm512_max_ps(negate(limit), u);
-        g = _mm512_div_ps(g, _mm512_add_ps(one, hth_expf_avx512(negate(_mm512_mul_ps(slope, g)))));
+        u = _mm512_max_ps(hth_negate_avx512(limit), u);
+        g = _mm512_div_ps(g, _mm512_add_ps(one, hth_expf_avx512(hth_negate_avx512(_mm512_mul_ps(slope, g)))));
         hth_store_avx512(y + i, n - i, _mm512_mul_ps(g, _mm512_add_ps(u, one)));
     }
 }
 
 static void act_silu(const float *x, float *y, int64_t n) {
-    for (int64_t i = 0; i < n; i += LANES) hth_store_avx512(y + i, n - i, silu(hth_load_avx512(x + i, n - i)));
+    for (int64_t i = 0; i < n; i += LANES)
+        hth_store_avx512(y + i, n - i, hth_silu_avx512(hth_load_avx512(x + i, n - i)));
 }
 
 static void act_gelu_tanh(const float *x, float *y, int64_t n) {
