@@ -27,8 +27,8 @@ hth_string hth_param_string(hth_reading *r, const char *suffix);
 /* A number, or one for each layer: out[0 .. layers-1]. */
 void hth_param_per_layer(hth_reading *r, const char *suffix, int layers, int64_t min, int64_t max, int64_t *out);
 
-/* Which layers have a sliding window: a bool for each layer, or a period n (layer i slides iff i mod n < n - 1; 1:
- * none; 0: all), or absent: the period `absent`. */
+/* Which layers are of one of two kinds (slide, are recurrent): a bool for each layer, or a period n (layer i is iff
+ * i mod n < n - 1; 1: none; 0: all), or absent: the period `absent`. */
 void hth_param_window_pattern(hth_reading *r, const char *suffix, int layers, int64_t absent, bool *out);
 
 /* Refuse a feature by name when its key is there and not zero: the text says what the key stands for. */

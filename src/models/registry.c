@@ -8,6 +8,9 @@
     X("qwen2", hth_recipe_qwen2)                                                                                       \
     X("qwen3", hth_recipe_qwen3)                                                                                       \
     X("qwen3moe", hth_recipe_qwen3moe)                                                                                 \
+    X("qwen35", hth_recipe_qwen35)                                                                                     \
+    X("qwen35moe", hth_recipe_qwen35moe)                                                                               \
+    X("qwen3next", hth_recipe_qwen3next)                                                                               \
     X("gemma2", hth_recipe_gemma2)                                                                                     \
     X("gemma3", hth_recipe_gemma3)                                                                                     \
     X("gpt2", hth_recipe_gpt2)
