@@ -7,6 +7,7 @@ else()
   hearth_test(contract_same_bits contract/same_bits.c ARGS ${models}/llama-mixed.gguf)
   add_test(NAME contract_same_bits_window COMMAND contract_same_bits ${models}/tiny-gemma3-bf16.gguf)
   add_test(NAME contract_same_bits_experts COMMAND contract_same_bits ${models}/tiny-qwen3moe-bf16.gguf)
+  add_test(NAME contract_same_bits_hybrid COMMAND contract_same_bits ${models}/tiny-qwen35moe-bf16.gguf)
 endif()
 add_test(NAME contract_same_bits_cli COMMAND ${CMAKE_CURRENT_LIST_DIR}/same_bits.py $<TARGET_FILE:hearth>
   ${models}/llama-mixed.gguf ${models}/tiny-gemma3-bf16.gguf ${models}/tiny-gpt2-bf16.gguf
