@@ -115,8 +115,8 @@ hth_qkv hth_decoder_qkv(hth_reading *r, const hth_decoder *d, int i, hth_tensor_
     return h;
 }
 
-hth_tensor_id hth_decoder_attention(hth_reading *r, const hth_decoder *d, int i, hth_qkv h, int64_t window, float scale,
-                                    float softcap) {
+static hth_tensor_id append_and_attend(hth_reading *r, const hth_decoder *d, int i, hth_qkv h, int64_t window,
+                                       float scale, float softcap, hth_tensor_id sinks) {
     hth_attention_imm imm = {.heads = d->heads[i],
                              .kv_heads = d->kv_heads[i],
                              .dk = d->dk,
@@ -126,7 +126,18 @@ hth_tensor_id hth_decoder_attention(hth_reading *r, const hth_decoder *d, int i,
                              .softcap = softcap};
     hth_tensor_id kv = hth_build_kv(r->b, "kv", (hth_kv_shape){d->kv_heads[i], d->dk, d->dv});
     hth_emit_kv_append(r->b, "kv_append", h.k, h.v, kv);
-    return hth_emit_attention(r->b, "attention", h.q, kv, HTH_NONE, &imm);
+    return hth_emit_attention(r->b, "attention", h.q, kv, sinks, &imm);
+}
+
+hth_tensor_id hth_decoder_attention(hth_reading *r, const hth_decoder *d, int i, hth_qkv h, int64_t window, float scale,
+                                    float softcap) {
+    return append_and_attend(r, d, i, h, window, scale, softcap, HTH_NONE);
+}
+
+hth_tensor_id hth_decoder_sink_attention(hth_reading *r, const hth_decoder *d, int i, hth_qkv h, int64_t window,
+                                         float scale) {
+    hth_tensor_id sinks = hth_bind_vector(r, "attn_sinks.weight", d->heads[i]);
+    return append_and_attend(r, d, i, h, window, scale, 0, sinks);
 }
 
 void hth_decoder_select(hth_reading *r, const hth_decoder *d, int i, hth_tensor_id *x, hth_tensor_id *o) {

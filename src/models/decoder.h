@@ -45,6 +45,9 @@ hth_qkv hth_decoder_fused_qkv(hth_reading *r, const hth_decoder *d, int i, hth_t
 /* Append keys and values of layer i, then attend; window 0: full causal, softcap 0: none. */
 hth_tensor_id hth_decoder_attention(hth_reading *r, const hth_decoder *d, int i, hth_qkv h, int64_t window, float scale,
                                     float softcap);
+/* The same with a sink to each query head, attn_sinks.weight, and no soft cap. */
+hth_tensor_id hth_decoder_sink_attention(hth_reading *r, const hth_decoder *d, int i, hth_qkv h, int64_t window,
+                                         float scale);
 /* After the last layer's attention, go on with the rows whose logits are wanted: nothing reads the others any more.
  * Before that it does nothing. x is the residual stream, o what attention gave. */
 void hth_decoder_select(hth_reading *r, const hth_decoder *d, int i, hth_tensor_id *x, hth_tensor_id *o);

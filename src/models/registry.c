@@ -7,10 +7,13 @@
     X("llama", hth_recipe_llama)                                                                                       \
     X("qwen2", hth_recipe_qwen2)                                                                                       \
     X("qwen3", hth_recipe_qwen3)                                                                                       \
+    X("qwen2moe", hth_recipe_qwen2moe)                                                                                 \
     X("qwen3moe", hth_recipe_qwen3moe)                                                                                 \
     X("qwen35", hth_recipe_qwen35)                                                                                     \
     X("qwen35moe", hth_recipe_qwen35moe)                                                                               \
     X("qwen3next", hth_recipe_qwen3next)                                                                               \
+    X("olmoe", hth_recipe_olmoe)                                                                                       \
+    X("gpt-oss", hth_recipe_gptoss)                                                                                    \
     X("gemma2", hth_recipe_gemma2)                                                                                     \
     X("gemma3", hth_recipe_gemma3)                                                                                     \
     X("gpt2", hth_recipe_gpt2)

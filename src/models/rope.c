@@ -57,7 +57,7 @@ static double pair_of_rotations(double rotations, int64_t n_rot, double base, do
     return (double)n_rot * hth_log(trained / (2 * pi * rotations)) / (2 * hth_log(base));
 }
 
-static void read_yarn(hth_reading *r, const hth_decoder *d, int64_t n_rot, double base, scaling *s) {
+static void read_yarn(hth_reading *r, const hth_decoder *d, int64_t n_rot, double base, bool rounded, scaling *s) {
     double trained =
         (double)hth_param_int_or(r, "rope.scaling.original_context_length", 1, HTH_MAX_CONTEXT, d->context);
     double fast = hth_param_float_or(r, "rope.scaling.yarn_beta_fast", 1e-6, 1e6, 32);
@@ -67,17 +67,21 @@ static void read_yarn(hth_reading *r, const hth_decoder *d, int64_t n_rot, doubl
         hth_builder_fail(r->b, HEARTH_BAD_FILE, "key \"%s.rope.freq_base\" is 1, which yarn scaling cannot use",
                          r->architecture);
     if (hth_builder_failed(r->b)) return;
-    s->low = floor(pair_of_rotations(fast, n_rot, base, trained));
-    s->high = ceil(pair_of_rotations(slow, n_rot, base, trained));
+    s->low = pair_of_rotations(fast, n_rot, base, trained);
+    s->high = pair_of_rotations(slow, n_rot, base, trained);
+    if (rounded) {
+        s->low = floor(s->low);
+        s->high = ceil(s->high);
+    }
     if (s->low < 0) s->low = 0;
     if (s->high > (double)(n_rot - 1)) s->high = (double)(n_rot - 1);
     s->magnitude = s->factor > 1 ? attention * (1 + 0.1 * hth_log(s->factor)) : attention;
 }
 
-static scaling read_scaling(hth_reading *r, const hth_decoder *d, int64_t n_rot, double base) {
+static scaling read_scaling(hth_reading *r, const hth_decoder *d, int64_t n_rot, double base, bool rounded) {
     scaling s = {.kind = read_kind(r), .factor = read_factor(r), .magnitude = 1};
     if (s.kind == UNSCALED) s.factor = 1;
-    if (s.kind == YARN) read_yarn(r, d, n_rot, base, &s);
+    if (s.kind == YARN) read_yarn(r, d, n_rot, base, rounded, &s);
     return s;
 }
 
@@ -119,12 +123,22 @@ static hth_tensor_id emit_angles(hth_reading *r, const char *site, int64_t n_rot
     return hth_emit_rope_angles(r->b, site, table, (float)s->magnitude);
 }
 
-hth_tensor_id hth_rope_angles(hth_reading *r, const hth_decoder *d, const char *site, int64_t n_rot, double base) {
+static hth_tensor_id scaled_angles(hth_reading *r, const hth_decoder *d, const char *site, int64_t n_rot, double base,
+                                   bool rounded) {
     if (hth_builder_failed(r->b)) return HTH_NONE;
     float factors[MAX_PAIRS];
     read_factors(r, n_rot / 2, factors);
-    scaling s = read_scaling(r, d, n_rot, base);
+    scaling s = read_scaling(r, d, n_rot, base, rounded);
     return emit_angles(r, site, n_rot, base, factors, &s);
+}
+
+hth_tensor_id hth_rope_angles(hth_reading *r, const hth_decoder *d, const char *site, int64_t n_rot, double base) {
+    return scaled_angles(r, d, site, n_rot, base, true);
+}
+
+hth_tensor_id hth_rope_unrounded_angles(hth_reading *r, const hth_decoder *d, const char *site, int64_t n_rot,
+                                        double base) {
+    return scaled_angles(r, d, site, n_rot, base, false);
 }
 
 hth_tensor_id hth_rope_plain_angles(hth_reading *r, const char *site, int64_t n_rot, double base) {

@@ -17,6 +17,9 @@ double hth_rope_base(hth_reading *r, const char *suffix, double absent);
 
 /* Emit the angles of a pass, with the file's rope factors and scaling; other kinds than linear and yarn are refused. */
 hth_tensor_id hth_rope_angles(hth_reading *r, const hth_decoder *d, const char *site, int64_t n_rot, double base);
+/* The same, but YaRN blends between two real numbers of pairs instead of whole ones around them. */
+hth_tensor_id hth_rope_unrounded_angles(hth_reading *r, const hth_decoder *d, const char *site, int64_t n_rot,
+                                        double base);
 /* The same without factors and scaling. */
 hth_tensor_id hth_rope_plain_angles(hth_reading *r, const char *site, int64_t n_rot, double base);
 
