@@ -130,6 +130,8 @@ def undo_converter(file, name, weight):
         return weight - 1
     if file.arch == "gpt2" and name.startswith("blk.") and weight.dim() == 2:
         return weight.T.contiguous()
+    if name.endswith("ffn_gate_inp_shexp.weight"):  # one row, which quantizers write as a vector
+        return weight.reshape(1, -1)
     if file.arch in HYBRIDS and name.startswith("blk."):
         return undo_recurrent(ValueHeads(file), name.split(".")[2], weight)
     return weight
