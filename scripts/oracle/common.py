@@ -6,13 +6,27 @@ from pathlib import Path
 
 import numpy as np
 
-PROMPT_TOKENS = 300
-LIMIT = 2e-4  # of max |logit|
+PROMPT_TOKENS, LIMIT = 300, 2e-4  # of max |logit|
+# Where errors of one token reach far: through a recurrent state, or through weights that a router chooses.
+LONG_PROMPT_TOKENS, LONG_LIMIT = 600, 5e-4
+
+
+def is_long(config):
+    return bool(getattr(config, "num_experts_per_tok", 0)) or "linear_attention" in (
+        getattr(config, "layer_types", None) or [])
+
+
+def limit(config):
+    return LONG_LIMIT if is_long(config) else LIMIT
 
 
 def random_prompt(n_vocab, seed=1, length=PROMPT_TOKENS):
     rng = random.Random(seed)
     return [rng.randrange(n_vocab) for _ in range(length)]
+
+
+def prompt(config):
+    return random_prompt(config.vocab_size, length=LONG_PROMPT_TOKENS if is_long(config) else PROMPT_TOKENS)
 
 
 def hearth_logits(hearth, model, tokens, *options):
