@@ -308,7 +308,10 @@ static void step_refused(walk *w) {
     hearth_status expected = HEARTH_BAD_ARGUMENT;
     hearth_error err;
     switch (pick(w, 4)) {
-    case 0: items[1].tokens = &bad[pick(w, 4)], items[1].count = 1; break;
+    case 0:
+        items[1].tokens = &bad[pick(w, 4)], items[1].count = 1;
+        if (b->position == CONTEXT) expected = HEARTH_TOO_LONG;
+        break;
     case 1: items[1].session = a->session; break;
     case 2: items[1].count = 0; break;
     default: items[1].tokens = many, items[1].count = CONTEXT + 1 - b->position; expected = HEARTH_TOO_LONG;
