@@ -46,4 +46,26 @@ if(NOT HEARTH_SANITIZE)
     TO "memcpy(s->tokens, m->tokens, (size_t)(m->position ? m->position - 1 : 0) * sizeof *s->tokens);")
   hearth_mutant(mark_kept_though_cancelled TEST marks SOURCE engine/schedule.c
     FROM "if (ahead > n) return;" TO "if (ahead > item->count) return;")
+
+  # The recurrent state that a mark comes back to.
+  hearth_mutant(state_copied_one_row_late TEST marks SOURCE backends/cpu/scan.c
+    FROM "advance(exe, &t, row, pass->marks[m].row); row = pass->marks[m].row;"
+    TO "int64_t to = min64(pass->marks[m].row + 1, end); if (to > row) advance(exe, &t, row, to), row = to;")
+  hearth_mutant(state_ring_not_copied TEST marks SOURCE backends/cpu/scan.c
+    FROM "i < l.count; i++) memcpy(to + l.first"
+    TO "i < l.count && t->step->op->opcode != HTH_OP_CONV_RING; i++) memcpy(to + l.first")
+  hearth_mutant(state_delta_not_copied TEST marks SOURCE backends/cpu/scan.c
+    FROM "i < l.count; i++) memcpy(to + l.first"
+    TO "i < l.count && t->step->op->opcode == HTH_OP_CONV_RING; i++) memcpy(to + l.first")
+  hearth_mutant(state_from_live_buffer TEST marks SOURCE backends/cpu/scan.c
+    FROM "row = pass->marks[m].row; leave_mark(exe, &t, l, pass->marks[m].slot);"
+    TO "row = pass->marks[m].row; if (m + 1 == pass->n_marks) { advance(exe, &t, row, end); row = end; } leave_mark(exe, &t, l, pass->marks[m].slot);")
+  hearth_mutant(state_not_zeroed_at_start TEST marks SOURCE backends/cpu/scan.c
+    FROM "if (row < end && pass->positions[row] == 0) zero(&t, l);" TO "(void)zero;")
+  hearth_mutant(mark_off_by_one TEST marks SOURCE engine/schedule.c
+    FROM "slot, first + ahead}" TO "slot, first + (ahead > 0 ? ahead - 1 : 0)}")
+  hearth_mutant(mark_restores_no_state TEST marks SOURCE engine/marks.c
+    FROM "if (e->type->has_state(e->exe)) e->type->restore" TO "if (false) e->type->restore")
+  hearth_mutant(truncate_restores_no_state TEST marks SOURCE engine/session.c
+    FROM "if (m) { e->type->restore(e->exe, (int32_t)(m - e->marks.marks), (int32_t)(s - e->sessions));" TO "if (m) {")
 endif()
