@@ -16,14 +16,6 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/x86/intrin.h"
 
-/* Loops over the vectors of a register tile. clang takes GCC's pragma for a partial unrolling, which leaves the sums in
- * memory at a quarter of the rate. */
-#if defined(__clang__) && !defined(HTH_SANITIZED)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL HTH_UNROLL
-#endif
-
 enum {
     GROUP = 6,  /* queries that share a vector of keys or values */
     CHUNK = 48, /* queries whose scores are kept before values are read */

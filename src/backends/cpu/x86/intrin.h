@@ -23,7 +23,12 @@
 #define HTH_UNROLL
 #else
 #define HTH_INLINE static inline __attribute__((always_inline))
+#ifdef __clang__
+/* It takes GCC's pragma for a partial unrolling, which leaves the sums of a tile in memory. */
+#define HTH_UNROLL _Pragma("clang loop unroll(full)")
+#else
 #define HTH_UNROLL _Pragma("GCC unroll 16")
+#endif
 #endif
 
 #endif

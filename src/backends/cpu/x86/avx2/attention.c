@@ -27,8 +27,8 @@ HTH_INLINE float kv_load_one(const void *p, int64_t i, int type) {
 HTH_INLINE void dot_block(int type, int G, int V, const float *const *q, const void *k, int64_t i0, int64_t i1, int j0,
                           float *s, uintptr_t ahead) {
     __m256 acc[GROUP][LANES];
-    UNROLL for (int g = 0; g < G; g++) {
-        UNROLL for (int v = 0; v < V; v++) {
+    HTH_UNROLL for (int g = 0; g < G; g++) {
+        HTH_UNROLL for (int v = 0; v < V; v++) {
             acc[g][v] = i0 ? _mm256_loadu_ps(s + g * HTH_KV_BLOCK + j0 + v * LANES) : _mm256_setzero_ps();
         }
     }
@@ -36,21 +36,21 @@ HTH_INLINE void dot_block(int type, int G, int V, const float *const *q, const v
         __m256 e[GROUP], key[LANES];
         if (ahead) kv_prefetch(ahead, (i - i0) * HTH_KV_BLOCK, HTH_KV_BLOCK, type);
         if (V > G) { /* the fewer stay in registers */
-            UNROLL for (int g = 0; g < G; g++) e[g] = _mm256_broadcast_ss(q[g] + i);
-            UNROLL for (int v = 0; v < V; v++) {
+            HTH_UNROLL for (int g = 0; g < G; g++) e[g] = _mm256_broadcast_ss(q[g] + i);
+            HTH_UNROLL for (int v = 0; v < V; v++) {
                 key[v] = kv_load(k, i * HTH_KV_BLOCK + j0 + v * LANES, type);
-                UNROLL for (int g = 0; g < G; g++) acc[g][v] = _mm256_fmadd_ps(e[g], key[v], acc[g][v]);
+                HTH_UNROLL for (int g = 0; g < G; g++) acc[g][v] = _mm256_fmadd_ps(e[g], key[v], acc[g][v]);
             }
         } else {
-            UNROLL for (int v = 0; v < V; v++) key[v] = kv_load(k, i * HTH_KV_BLOCK + j0 + v * LANES, type);
-            UNROLL for (int g = 0; g < G; g++) {
+            HTH_UNROLL for (int v = 0; v < V; v++) key[v] = kv_load(k, i * HTH_KV_BLOCK + j0 + v * LANES, type);
+            HTH_UNROLL for (int g = 0; g < G; g++) {
                 e[g] = _mm256_broadcast_ss(q[g] + i);
-                UNROLL for (int v = 0; v < V; v++) acc[g][v] = _mm256_fmadd_ps(e[g], key[v], acc[g][v]);
+                HTH_UNROLL for (int v = 0; v < V; v++) acc[g][v] = _mm256_fmadd_ps(e[g], key[v], acc[g][v]);
             }
         }
     }
-    UNROLL for (int g = 0; g < G; g++) {
-        UNROLL for (int v = 0; v < V; v++) _mm256_storeu_ps(s + g * HTH_KV_BLOCK + j0 + v * LANES, acc[g][v]);
+    HTH_UNROLL for (int g = 0; g < G; g++) {
+        HTH_UNROLL for (int v = 0; v < V; v++) _mm256_storeu_ps(s + g * HTH_KV_BLOCK + j0 + v * LANES, acc[g][v]);
     }
 }
 
@@ -101,7 +101,7 @@ HTH_INLINE float scale_scores(bool full, float *s, int lo, int hi, float scale, 
     const int v0 = full ? 0 : lo / 16 * 2, v1 = full ? 8 : (hi + 15) / 16 * 2;
     __m256 m[2] = {none, none};
     for (int v = v0; v < v1; v += 2) {
-        UNROLL for (int i = 0; i < 2; i++) {
+        HTH_UNROLL for (int i = 0; i < 2; i++) {
             __m256 x = _mm256_mul_ps(_mm256_loadu_ps(s + (v + i) * LANES), _mm256_set1_ps(scale));
             if (cap != 0) x = _mm256_mul_ps(c, hth_tanhf_avx2(_mm256_div_ps(x, c)));
             _mm256_storeu_ps(s + (v + i) * LANES, x);
@@ -117,7 +117,7 @@ HTH_INLINE float weights(bool full, float *s, int lo, int hi, float max) {
     const int v0 = full ? 0 : lo / 16 * 2, v1 = full ? 8 : (hi + 15) / 16 * 2;
     __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
     for (int v = v0; v < v1; v += 2) {
-        UNROLL for (int i = 0; i < 2; i++) {
+        HTH_UNROLL for (int i = 0; i < 2; i++) {
             __m256 w = hth_expf_avx2(_mm256_sub_ps(_mm256_loadu_ps(s + (v + i) * LANES), m));
             if (!full) w = _mm256_and_ps(w, visible(v + i, low, high));
             _mm256_storeu_ps(s + (v + i) * LANES, w);
@@ -134,28 +134,28 @@ HTH_INLINE float weights(bool full, float *s, int lo, int hi, float max) {
 HTH_INLINE void weigh_block(int type, int G, int V, const float *w, int j0, int j1, const void *v, int64_t dv,
                             int64_t d, const float *in, float *out, int64_t ldout, uintptr_t ahead) {
     __m256 acc[GROUP][LANES];
-    UNROLL for (int g = 0; g < G; g++) {
-        UNROLL for (int i = 0; i < V; i++) acc[g][i] = _mm256_loadu_ps(in + g * dv + d + i * LANES);
+    HTH_UNROLL for (int g = 0; g < G; g++) {
+        HTH_UNROLL for (int i = 0; i < V; i++) acc[g][i] = _mm256_loadu_ps(in + g * dv + d + i * LANES);
     }
     for (int j = j0; j < j1; j++) {
         __m256 e[GROUP], value[LANES];
         if (ahead) kv_prefetch(ahead, (j - j0) * dv, dv, type);
         if (V > G) {
-            UNROLL for (int g = 0; g < G; g++) e[g] = _mm256_broadcast_ss(w + g * HTH_KV_BLOCK + j);
-            UNROLL for (int i = 0; i < V; i++) {
+            HTH_UNROLL for (int g = 0; g < G; g++) e[g] = _mm256_broadcast_ss(w + g * HTH_KV_BLOCK + j);
+            HTH_UNROLL for (int i = 0; i < V; i++) {
                 value[i] = kv_load(v, j * dv + d + i * LANES, type);
-                UNROLL for (int g = 0; g < G; g++) acc[g][i] = _mm256_fmadd_ps(e[g], value[i], acc[g][i]);
+                HTH_UNROLL for (int g = 0; g < G; g++) acc[g][i] = _mm256_fmadd_ps(e[g], value[i], acc[g][i]);
             }
         } else {
-            UNROLL for (int i = 0; i < V; i++) value[i] = kv_load(v, j * dv + d + i * LANES, type);
-            UNROLL for (int g = 0; g < G; g++) {
+            HTH_UNROLL for (int i = 0; i < V; i++) value[i] = kv_load(v, j * dv + d + i * LANES, type);
+            HTH_UNROLL for (int g = 0; g < G; g++) {
                 e[g] = _mm256_broadcast_ss(w + g * HTH_KV_BLOCK + j);
-                UNROLL for (int i = 0; i < V; i++) acc[g][i] = _mm256_fmadd_ps(e[g], value[i], acc[g][i]);
+                HTH_UNROLL for (int i = 0; i < V; i++) acc[g][i] = _mm256_fmadd_ps(e[g], value[i], acc[g][i]);
             }
         }
     }
-    UNROLL for (int g = 0; g < G; g++) {
-        UNROLL for (int i = 0; i < V; i++) _mm256_storeu_ps(out + g * ldout + i * LANES, acc[g][i]);
+    HTH_UNROLL for (int g = 0; g < G; g++) {
+        HTH_UNROLL for (int i = 0; i < V; i++) _mm256_storeu_ps(out + g * ldout + i * LANES, acc[g][i]);
     }
 }
 

@@ -30,22 +30,22 @@ HTH_INLINE __m512 kv_load_part(const void *p, int64_t i, int64_t left, int type)
 HTH_INLINE void dot(int type, int G, const float *const *q, const void *k, int64_t i0, int64_t i1, float *s,
                     uintptr_t ahead) {
     __m512 acc[GROUP][VECTORS];
-    UNROLL for (int g = 0; g < G; g++) {
-        UNROLL for (int v = 0; v < VECTORS; v++) {
+    HTH_UNROLL for (int g = 0; g < G; g++) {
+        HTH_UNROLL for (int v = 0; v < VECTORS; v++) {
             acc[g][v] = i0 ? _mm512_loadu_ps(s + g * HTH_KV_BLOCK + v * LANES) : _mm512_setzero_ps();
         }
     }
     for (int64_t i = i0; i < i1; i++) {
         __m512 key[VECTORS];
         if (ahead) kv_prefetch(ahead, (i - i0) * HTH_KV_BLOCK, HTH_KV_BLOCK, type);
-        UNROLL for (int v = 0; v < VECTORS; v++) key[v] = kv_load(k, i * HTH_KV_BLOCK + v * LANES, type);
-        UNROLL for (int g = 0; g < G; g++) {
+        HTH_UNROLL for (int v = 0; v < VECTORS; v++) key[v] = kv_load(k, i * HTH_KV_BLOCK + v * LANES, type);
+        HTH_UNROLL for (int g = 0; g < G; g++) {
             __m512 e = _mm512_set1_ps(q[g][i]);
-            UNROLL for (int v = 0; v < VECTORS; v++) acc[g][v] = _mm512_fmadd_ps(e, key[v], acc[g][v]);
+            HTH_UNROLL for (int v = 0; v < VECTORS; v++) acc[g][v] = _mm512_fmadd_ps(e, key[v], acc[g][v]);
         }
     }
-    UNROLL for (int g = 0; g < G; g++) {
-        UNROLL for (int v = 0; v < VECTORS; v++) _mm512_storeu_ps(s + g * HTH_KV_BLOCK + v * LANES, acc[g][v]);
+    HTH_UNROLL for (int g = 0; g < G; g++) {
+        HTH_UNROLL for (int v = 0; v < VECTORS; v++) _mm512_storeu_ps(s + g * HTH_KV_BLOCK + v * LANES, acc[g][v]);
     }
 }
 
@@ -80,7 +80,7 @@ HTH_INLINE float max_of_lanes(__m512 x) {
 HTH_INLINE float scale_scores(bool full, float *s, int lo, int hi, float scale, float cap) {
     const __m512 none = _mm512_set1_ps(-INFINITY), c = _mm512_set1_ps(cap);
     __m512 m = none;
-    UNROLL for (int v = 0; v < VECTORS; v++) {
+    HTH_UNROLL for (int v = 0; v < VECTORS; v++) {
         __m512 x = _mm512_mul_ps(_mm512_loadu_ps(s + v * LANES), _mm512_set1_ps(scale));
         if (cap != 0) x = _mm512_mul_ps(c, hth_tanhf_avx512(_mm512_div_ps(x, c)));
         _mm512_storeu_ps(s + v * LANES, x);
@@ -91,7 +91,7 @@ HTH_INLINE float scale_scores(bool full, float *s, int lo, int hi, float scale, 
 
 HTH_INLINE float weights(bool full, float *s, int lo, int hi, float max) {
     __m512 sum = _mm512_setzero_ps();
-    UNROLL for (int v = 0; v < VECTORS; v++) {
+    HTH_UNROLL for (int v = 0; v < VECTORS; v++) {
         __m512 w = hth_expf_avx512(_mm512_sub_ps(_mm512_loadu_ps(s + v * LANES), _mm512_set1_ps(max)));
         if (!full) w = _mm512_maskz_mov_ps(visible(v, lo, hi), w);
         _mm512_storeu_ps(s + v * LANES, w);
@@ -109,8 +109,8 @@ HTH_INLINE void weigh_block(int type, int G, int V, const float *w, int j0, int 
     const bool part = V == 0;
     const int n = part ? 1 : V;
     __m512 acc[GROUP][VECTORS];
-    UNROLL for (int g = 0; g < G; g++) {
-        UNROLL for (int i = 0; i < n; i++) {
+    HTH_UNROLL for (int g = 0; g < G; g++) {
+        HTH_UNROLL for (int i = 0; i < n; i++) {
             const float *at = o + g * dv + d + i * LANES;
             acc[g][i] = part ? hth_load_avx512(at, left) : _mm512_loadu_ps(at);
         }
@@ -118,17 +118,17 @@ HTH_INLINE void weigh_block(int type, int G, int V, const float *w, int j0, int 
     for (int j = j0; j < j1; j++) {
         __m512 value[VECTORS];
         if (ahead) kv_prefetch(ahead, (j - j0) * dv, dv, type);
-        UNROLL for (int i = 0; i < n; i++) {
+        HTH_UNROLL for (int i = 0; i < n; i++) {
             int64_t at = j * dv + d + i * LANES;
             value[i] = part ? kv_load_part(v, at, left, type) : kv_load(v, at, type);
         }
-        UNROLL for (int g = 0; g < G; g++) {
+        HTH_UNROLL for (int g = 0; g < G; g++) {
             __m512 e = _mm512_set1_ps(w[g * HTH_KV_BLOCK + j]);
-            UNROLL for (int i = 0; i < n; i++) acc[g][i] = _mm512_fmadd_ps(e, value[i], acc[g][i]);
+            HTH_UNROLL for (int i = 0; i < n; i++) acc[g][i] = _mm512_fmadd_ps(e, value[i], acc[g][i]);
         }
     }
-    UNROLL for (int g = 0; g < G; g++) {
-        UNROLL for (int i = 0; i < n; i++) {
+    HTH_UNROLL for (int g = 0; g < G; g++) {
+        HTH_UNROLL for (int i = 0; i < n; i++) {
             float *at = o + g * dv + d + i * LANES;
             if (part) hth_store_avx512(at, left, acc[g][i]);
             else _mm512_storeu_ps(at, acc[g][i]);

@@ -1,5 +1,0 @@
-#include "backends/cpu/x86/avx512/avx512.h"
-
-void hth_avx512_init_quantize(hth_kernels *t) {
-    (void)t;
-}
