@@ -240,10 +240,13 @@ int check_main(int argc, char **argv, const char *family, void run(check *c)) {
     tier tiers[TIERS];
     static hth_kernels tables[TIERS];
     tiers_init(tiers);
+    bool used[TIERS] = {false}; /* those asked for, and what they stand on */
+    for (int i = 0; i < TIERS; i++)
+        for (int j = i; j >= 0 && (!only || strcmp(only, tiers[i].name) == 0); j = tiers[j].below) used[j] = true;
     int failures = 0;
     for (int i = 0; i < TIERS; i++) {
         if (tiers[i].below >= 0) tables[i] = tables[tiers[i].below];
-        if (tiers[i].present) tiers[i].fill(&tables[i]); /* filling, too, is done with the tier's instructions */
+        if (tiers[i].present && used[i]) tiers[i].fill(&tables[i]); /* which, too, takes the tier's instructions */
         if (only && strcmp(only, tiers[i].name) != 0) continue;
         if (!tiers[i].present) {
             bool fail = required(tiers[i].name);

@@ -1,5 +1,5 @@
-/* The AVX-512 intrinsics out of AVX2 ones, so that every machine runs the tests of the avx512 tier: SIMDe's, and here
- * those that Debian 12's SIMDe lacks, or computes in another way than the instruction. */
+/* The AVX-512 and AVX-VNNI intrinsics out of AVX2 ones, so that every machine runs the tests of those tiers: SIMDe's,
+ * and here those that Debian 12's SIMDe lacks, computes in another way than the instruction, or slowly. */
 #ifndef HEARTH_TESTS_KERNELS_EMULATED_H
 #define HEARTH_TESTS_KERNELS_EMULATED_H
 
@@ -66,6 +66,45 @@ static inline simde__m512 emulated_mm512_scalef_ps(simde__m512 a, simde__m512 b)
     return simde_mm512_loadu_ps(x);
 }
 
+static inline simde__m512 emulated_mm512_cvtepi32_ps(simde__m512i x) {
+    __m256i v[2];
+    memcpy(v, &x, sizeof v);
+    return emulated_join(_mm256_cvtepi32_ps(v[0]), _mm256_cvtepi32_ps(v[1]));
+}
+
+/* acc + the four products of unsigned bytes of w with signed ones of q in each lane. Bytes are widened first: the sums
+ * of `maddubs` would saturate. */
+static inline __m256i emulated_mm256_dpbusd_epi32(__m256i acc, __m256i w, __m256i q) {
+    __m256i even =
+        _mm256_madd_epi16(_mm256_and_si256(w, _mm256_set1_epi16(255)), _mm256_srai_epi16(_mm256_slli_epi16(q, 8), 8));
+    __m256i odd = _mm256_madd_epi16(_mm256_srli_epi16(w, 8), _mm256_srai_epi16(q, 8));
+    return _mm256_add_epi32(acc, _mm256_add_epi32(even, odd));
+}
+
+static inline __m256i emulated_mm256_dpwssd_epi32(__m256i acc, __m256i a, __m256i b) {
+    return _mm256_add_epi32(acc, _mm256_madd_epi16(a, b));
+}
+
+static inline simde__m512i emulated_mm512_dpbusd_epi32(simde__m512i acc, simde__m512i w, simde__m512i q) {
+    __m256i s[2], a[2], b[2];
+    memcpy(s, &acc, sizeof s);
+    memcpy(a, &w, sizeof a);
+    memcpy(b, &q, sizeof b);
+    for (int i = 0; i < 2; i++) s[i] = emulated_mm256_dpbusd_epi32(s[i], a[i], b[i]);
+    memcpy(&acc, s, sizeof s);
+    return acc;
+}
+
+static inline simde__m512i emulated_mm512_dpwssd_epi32(simde__m512i acc, simde__m512i x, simde__m512i y) {
+    __m256i s[2], a[2], b[2];
+    memcpy(s, &acc, sizeof s);
+    memcpy(a, &x, sizeof a);
+    memcpy(b, &y, sizeof b);
+    for (int i = 0; i < 2; i++) s[i] = emulated_mm256_dpwssd_epi32(s[i], a[i], b[i]);
+    memcpy(&acc, s, sizeof s);
+    return acc;
+}
+
 #undef _mm512_cvtph_ps
 #define _mm512_cvtph_ps emulated_mm512_cvtph_ps
 #undef _mm512_maskz_loadu_ps
@@ -78,5 +117,17 @@ static inline simde__m512 emulated_mm512_scalef_ps(simde__m512 a, simde__m512 b)
 #define _mm512_extractf32x8_ps emulated_mm512_extractf32x8_ps
 #undef _mm512_scalef_ps
 #define _mm512_scalef_ps emulated_mm512_scalef_ps
+#undef _mm512_cvtepi32_ps
+#define _mm512_cvtepi32_ps emulated_mm512_cvtepi32_ps
+#undef _mm256_dpbusd_epi32
+#define _mm256_dpbusd_epi32 emulated_mm256_dpbusd_epi32
+#undef _mm256_dpwssd_epi32
+#define _mm256_dpwssd_epi32     emulated_mm256_dpwssd_epi32
+#define _mm256_dpbusd_avx_epi32 emulated_mm256_dpbusd_epi32
+#define _mm256_dpwssd_avx_epi32 emulated_mm256_dpwssd_epi32
+#undef _mm512_dpbusd_epi32
+#define _mm512_dpbusd_epi32 emulated_mm512_dpbusd_epi32
+#undef _mm512_dpwssd_epi32
+#define _mm512_dpwssd_epi32 emulated_mm512_dpwssd_epi32
 
 #endif

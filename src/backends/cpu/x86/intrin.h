@@ -10,7 +10,7 @@
 #endif
 
 /* For functions that take a format or a tile size as a constant and must dissolve into their caller. Not so under a
- * sanitizer: instrumented, each of the hundreds of copies would take the compiler seconds. */
+ * sanitizer or emulated: then each of the hundreds of copies would take the compiler seconds. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(undefined_behavior_sanitizer)
 #define HTH_SANITIZED
@@ -18,9 +18,9 @@
 #elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HTH_SANITIZED
 #endif
-#ifdef HTH_SANITIZED
+#if defined(HTH_SANITIZED) || defined(HTH_EMULATED)
 #define HTH_INLINE static inline
-#define HTH_UNROLL
+#define HTH_UNROLL _Pragma("GCC unroll 1")
 #else
 #define HTH_INLINE static inline __attribute__((always_inline))
 #ifdef __clang__

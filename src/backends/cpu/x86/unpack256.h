@@ -3,8 +3,8 @@
  *
  * Unsigned formats keep their nonnegative integers, 0..max; the constant that the format subtracts (`bias`) is taken
  * off through the sums of the activations, so that bytes stay in the range where 16-bit sums of products are exact.
- * Signed formats (8-bit values) are multiplied as |w| times q with w's sign. All functions dissolve into kernels by
- * inlining. */
+ * Signed formats (8-bit values) are multiplied as |w| times q with w's sign, or get a bias as well (panel.h). All
+ * functions dissolve into kernels by inlining. */
 #ifndef HTH_BACKENDS_CPU_X86_UNPACK256_H
 #define HTH_BACKENDS_CPU_X86_UNPACK256_H
 

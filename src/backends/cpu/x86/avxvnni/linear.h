@@ -1,0 +1,11 @@
+/* The integer linears of the avxvnni tier: name is a format's, in lower case. */
+#ifndef HTH_BACKENDS_CPU_X86_AVXVNNI_LINEAR_H
+#define HTH_BACKENDS_CPU_X86_AVXVNNI_LINEAR_H
+
+#include "backends/cpu/x86/linear.h"
+
+#define DECLARE(name, dtype, block) hth_linear_fn hth_avxvnni_few_##name, hth_avxvnni_many_##name;
+HTH_QUANTIZED_FORMATS(DECLARE)
+#undef DECLARE
+
+#endif
