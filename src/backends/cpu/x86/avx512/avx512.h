@@ -4,7 +4,6 @@
 
 #include "backends/cpu/kernels.h"
 
-void hth_avx512_init_quantize(hth_kernels *t);
 void hth_avx512_init_linear(hth_kernels *t);
 void hth_avx512_init_rows(hth_kernels *t);
 void hth_avx512_init_attention(hth_kernels *t);

@@ -2,7 +2,6 @@
 
 void hth_kernels_avx512(hth_kernels *t) {
     t->name = "avx512";
-    hth_avx512_init_quantize(t);
     hth_avx512_init_linear(t);
     hth_avx512_init_rows(t);
     hth_avx512_init_attention(t);

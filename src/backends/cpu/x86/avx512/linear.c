@@ -1,5 +1,16 @@
+#include "backends/cpu/x86/avx512/linear.h"
+
 #include "backends/cpu/x86/avx512/avx512.h"
 
+#define DEFINE(name, dtype, block)                                                                                     \
+    static void linear_##name(const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1, void *scratch) {    \
+        (few_rows(a, r0, r1) ? hth_avx512_few_##name : hth_avx512_many_##name)(a, c0, c1, r0, r1, scratch);            \
+    }
+HTH_QUANTIZED_FORMATS(DEFINE)
+#undef DEFINE
+
 void hth_avx512_init_linear(hth_kernels *t) {
-    (void)t;
+#define SET(name, dtype, block) t->linear[dtype] = linear_##name;
+    HTH_QUANTIZED_FORMATS(SET)
+#undef SET
 }

@@ -1,0 +1,72 @@
+/* Tiles of up to twelve rows by sixteen columns, which are the lanes of a register; activations are broadcast by the
+ * multiplication itself. */
+#include "backends/cpu/x86/avx512/linear.h"
+
+enum { HEIGHTS = 5, STRIP = 24, MOST_ROWS = 12, VECTORS = 1 };
+static const int heights[HEIGHTS] = {12, 8, 4, 2, 1};
+#define HEIGHT_LIST(X, ...) X(12, __VA_ARGS__) X(8, __VA_ARGS__) X(4, __VA_ARGS__) X(2, __VA_ARGS__) X(1, __VA_ARGS__)
+
+typedef __m512i ints;
+typedef __m512 floats;
+
+#include "backends/cpu/x86/linear_vnni.h"
+
+HTH_INLINE ints zero(void) {
+    return _mm512_setzero_si512();
+}
+
+HTH_INLINE ints load_ints(const void *p) {
+    return _mm512_load_si512(p);
+}
+
+HTH_INLINE floats load_floats(const float *p) {
+    return _mm512_load_ps(p);
+}
+
+HTH_INLINE void store_floats(float *p, floats v) {
+    _mm512_store_ps(p, v);
+}
+
+HTH_INLINE ints every4(const void *p) {
+    int32_t v;
+    memcpy(&v, p, sizeof v);
+    return _mm512_set1_epi32(v);
+}
+
+HTH_INLINE ints every2(const int16_t *p) {
+    return _mm512_set1_epi16(*p);
+}
+
+HTH_INLINE floats every_float(const float *p) {
+    return _mm512_set1_ps(*p);
+}
+
+HTH_INLINE ints every_int(int v) {
+    return _mm512_set1_epi32(v);
+}
+
+HTH_INLINE ints add_bytes(ints acc, ints w, ints q) {
+    return _mm512_dpbusd_epi32(acc, w, q);
+}
+
+HTH_INLINE ints add_halves(ints acc, ints a, ints b) {
+    return _mm512_dpwssd_epi32(acc, a, b);
+}
+
+HTH_INLINE ints add_scaled(ints acc, ints v, ints scale) {
+    return _mm512_add_epi32(acc, _mm512_mullo_epi32(v, scale));
+}
+
+HTH_INLINE floats to_floats(ints v) {
+    return _mm512_cvtepi32_ps(v);
+}
+
+HTH_INLINE floats multiply(floats a, floats b) {
+    return _mm512_mul_ps(a, b);
+}
+
+HTH_INLINE floats multiply_add(floats a, floats b, floats c) {
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+VNNI_LINEARS(hth_avx512)
