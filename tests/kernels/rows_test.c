@@ -33,18 +33,21 @@ typedef enum op {
     LAYER_NORM_PLAIN,
     GLU_SILU,
     GLU_GELU,
+    GLU_CLAMPED,
     ACT_SILU,
     ACT_GELU,
     ADD,
+    ADD_SCALED,
     SCALE,
     SOFTCAP,
     OPS
 } op;
-static const char *const ops[OPS] = {"rms_norm",   "rms_norm without weight",
-                                     "layer_norm", "layer_norm without bias",
-                                     "glu silu",   "glu gelu",
-                                     "act silu",   "act gelu",
-                                     "add",        "scale",
+static const char *const ops[OPS] = {"rms_norm",    "rms_norm without weight",
+                                     "layer_norm",  "layer_norm without bias",
+                                     "glu silu",    "glu gelu",
+                                     "glu clamped", "act silu",
+                                     "act gelu",    "add",
+                                     "add_scaled",  "scale",
                                      "softcap"};
 
 static void call(const hth_kernels *t, op what, float *const in[3], float *y, int64_t n) {
@@ -55,9 +58,11 @@ static void call(const hth_kernels *t, op what, float *const in[3], float *y, in
     case LAYER_NORM_PLAIN: t->layer_norm(in[0], in[1], NULL, y, n, 1e-5f); break;
     case GLU_SILU: t->glu[HTH_SILU](in[0], in[1], y, n); break;
     case GLU_GELU: t->glu[HTH_GELU_TANH](in[0], in[1], y, n); break;
+    case GLU_CLAMPED: t->glu[HTH_SWIGLU_CLAMPED](in[0], in[1], y, n); break;
     case ACT_SILU: t->act[HTH_SILU](in[0], y, n); break;
     case ACT_GELU: t->act[HTH_GELU_TANH](in[0], y, n); break;
     case ADD: t->add(in[0], in[1], y, n); break;
+    case ADD_SCALED: t->add_scaled(in[0], 0.7f, y, n); break;
     case SCALE: t->scale(in[0], 0.3f, y, n); break;
     case SOFTCAP: t->softcap(in[0], 30, y, n); break;
     case OPS: break;
@@ -73,11 +78,13 @@ static void compare(check *c, op what, int64_t n, fill f, int in_place) {
         in[i] = check_alloc((size_t)n * 4, n & 1);
         p[i] = (float *)in[i].at;
         for (int64_t j = 0; j < n; j++) p[i][j] = value(c, i ? PLAIN : f);
+        for (int64_t j = 0; i > 0 && f == ANY && j < n; j += 5) p[i][j] = check_any_float(c);
     }
     for (int i = 0; i < 2; i++) {
         out[i] = check_alloc((size_t)n * 4, !(n & 1));
         float *y = (float *)out[i].at;
         float *const saved = in_place < 0 ? NULL : p[in_place];
+        if (what == ADD_SCALED) memcpy(y, p[1], (size_t)n * 4); /* it reads y */
         if (saved) {
             memcpy(y, saved, (size_t)n * 4);
             p[in_place] = y;
@@ -129,6 +136,7 @@ static void compare_embed(check *c, hth_dtype dtype) {
 
 static double formula(op what, float *const in[3], const double stats[3], int64_t i) {
     double x = (double)in[0][i], w = (double)in[1][i], b = (double)in[2][i];
+    double g = fmin(x, 7), clamped = g / (1 + exp(-1.702 * g)) * (fmax(-7, fmin(w, 7)) + 1);
     double silu = x / (1 + exp(-x)), gelu = 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     switch (what) {
     case RMS_NORM: return x / sqrt(stats[2] + 1e-5) * w;
@@ -137,9 +145,11 @@ static double formula(op what, float *const in[3], const double stats[3], int64_
     case LAYER_NORM_PLAIN: return (x - stats[0]) / sqrt(stats[1] + 1e-5) * w;
     case GLU_SILU: return silu * w;
     case GLU_GELU: return gelu * w;
+    case GLU_CLAMPED: return clamped;
     case ACT_SILU: return silu;
     case ACT_GELU: return gelu;
     case ADD: return x + w;
+    case ADD_SCALED: return w + x * (double)0.7f;
     case SCALE: return x * (double)0.3f;
     case SOFTCAP: return 30 * tanh(x / 30);
     default: return 0;
@@ -151,12 +161,13 @@ static void accuracy(check *c, op what, int64_t n) {
     float *p[3], *y = malloc((size_t)n * 4);
     for (int i = 0; i < 3; i++) {
         p[i] = malloc((size_t)n * 4);
-        for (int64_t j = 0; j < n; j++) p[i][j] = check_float(c, -5, 5);
+        for (int64_t j = 0; j < n; j++) p[i][j] = check_float(c, -9, 9);
     }
     double stats[3] = {0}; /* mean, variance, mean of squares */
     for (int64_t i = 0; i < n; i++) stats[0] += (double)p[0][i] / (double)n;
     for (int64_t i = 0; i < n; i++) stats[1] += pow((double)p[0][i] - stats[0], 2) / (double)n;
     for (int64_t i = 0; i < n; i++) stats[2] += pow((double)p[0][i], 2) / (double)n;
+    memcpy(y, p[1], (size_t)n * 4); /* what ADD_SCALED adds to */
     call(c->tier, what, p, y, n);
     for (int64_t i = 0; i < n; i++) {
         double want = formula(what, p, stats, i), error = fabs((double)y[i] - want);
@@ -244,7 +255,7 @@ static void compare_all(check *c) {
     for (int what = 0; what < OPS; what++)
         for (int i = 0; i < LENGTHS; i++)
             for (int f = 0; f < FILLS; f++) {
-                bool binary = what == GLU_SILU || what == GLU_GELU || what == ADD;
+                bool binary = what == GLU_SILU || what == GLU_GELU || what == GLU_CLAMPED || what == ADD;
                 compare(c, (op)what, lengths[i], (fill)f, -1);
                 compare(c, (op)what, lengths[i], (fill)f, 0);
                 if (binary) compare(c, (op)what, lengths[i], (fill)f, 1);

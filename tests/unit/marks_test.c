@@ -21,10 +21,8 @@ typedef struct model {
 } model;
 
 static const model models[] = {
-    {DATA "tiny-llama-bf16.gguf", false},
-    {DATA "tiny-gemma3-bf16.gguf", false},
-    {DATA "tiny-qwen3moe-bf16.gguf", false},
-    {DATA "tiny-qwen35-bf16.gguf", true},
+    {DATA "tiny-llama-bf16.gguf", false},    {DATA "tiny-gemma3-bf16.gguf", false},
+    {DATA "tiny-qwen3moe-bf16.gguf", false}, {DATA "tiny-qwen35-bf16.gguf", true},
     {DATA "tiny-qwen35moe-bf16.gguf", true},
 };
 enum { MODELS = sizeof models / sizeof *models, TOKENS = 200, CONTEXT = 256 };

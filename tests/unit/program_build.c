@@ -40,7 +40,53 @@ static hth_tensor_id angles(hth_builder *b, int64_t pairs) {
     return hth_emit_rope_angles(b, "angles", hth_build_constant(b, "frequencies", ones, pairs), 1);
 }
 
+static hth_tensor_id table(hth_builder *b, const char *name, int64_t in, int64_t out) {
+    return matrix(b, name, in, out);
+}
+
+static hth_tensor_id slabs(hth_builder *b, const char *name, int64_t in, int64_t out, int64_t count) {
+    return hth_build_weight(b, name, HTH_F32, 3, (const int64_t[]){in, out, count}, (hth_weight){0});
+}
+
+static hth_tensor_id linear(hth_builder *b, const char *site, hth_tensor_id x, int64_t in, int64_t out) {
+    char name[64];
+    snprintf(name, sizeof name, "%s.w", site);
+    return hth_emit_linear(b, site, x, matrix(b, name, in, out), HTH_NONE);
+}
+
 static const hth_attention_imm attention_4_2 = {.heads = 4, .kv_heads = 2, .dk = 8, .dv = 4, .scale = 0.5f};
+
+static const hth_delta_imm delta_1_2 = {.key_heads = 1, .value_heads = 2, .dk = 8, .dv = 8, .eps = 1e-6f};
+
+/* The ops of a recurrent layer: a row of 32 is a query, a key and two values of 8. */
+static hth_tensor_id recurrence(hth_builder *b, hth_tensor_id x) {
+    hth_tensor_id ring = hth_build_state(b, "ring", 2, (const int64_t[]){32, 3});
+    hth_tensor_id state = hth_build_state(b, "state", 3, (const int64_t[]){8, 8, 2});
+    hth_delta_operands d = {.u = hth_emit_conv_ring(b, "conv", x, table(b, "conv.w", 4, 32), ring)};
+    d.alpha = linear(b, "alpha", x, 32, 2);
+    d.b = linear(b, "beta", x, 32, 2);
+    d.a = vector(b, "delta.a", 2);
+    d.dt = vector(b, "delta.dt", 2);
+    hth_tensor_id o = hth_emit_delta_rule(b, "delta", &d, state, &delta_1_2);
+    hth_tensor_id z = hth_emit_slice(b, "slice", x, 16, 8, 8);
+    o = hth_emit_gated_norm(b, "normed", o, z, vector(b, "normed.w", 8), 8, 1e-5f);
+    return linear(b, "delta_out", o, 16, 32);
+}
+
+static const hth_expert_weights no_experts = {HTH_NONE, HTH_NONE, HTH_NONE, HTH_NONE, HTH_NONE, HTH_NONE};
+
+/* Two of four experts of width 8, and a gate on their sum. */
+static hth_tensor_id mixture(hth_builder *b, hth_tensor_id x) {
+    hth_tensor_id routing = hth_emit_router(b, "router", linear(b, "choices", x, 32, 4), 2, HTH_ROUTER_SOFTMAX);
+    hth_expert_weights w = no_experts;
+    w.gate = slabs(b, "gate_exps", 32, 8, 4);
+    w.up = slabs(b, "up_exps", 32, 8, 4);
+    w.down = slabs(b, "down_exps", 8, 32, 4);
+    w.up_bias = table(b, "up_exps.b", 8, 4);
+    w.down_bias = table(b, "down_exps.b", 32, 4);
+    hth_tensor_id y = hth_emit_experts(b, "experts", x, routing, &w, 2, HTH_ACT_SWIGLU_CLAMPED);
+    return hth_emit_gate(b, "gate", y, linear(b, "gate_in", x, 32, 1));
+}
 
 /* A program with every op, on one residual of 32 = 4 heads of 8. */
 static hth_tensor_id everything(hth_builder *b) {
@@ -62,6 +108,7 @@ static hth_tensor_id everything(hth_builder *b) {
     hth_tensor_id g = hth_emit_glu(b, "glu", x, a, HTH_ACT_SILU);
     g = hth_emit_act(b, "act", g, HTH_ACT_GELU_TANH);
     x = hth_emit_scale(b, "scale", g, 2);
+    x = mixture(b, recurrence(b, x));
     hth_build_scope_end(b);
     x = hth_emit_select(b, "select", x);
     x = hth_emit_layer_norm(b, "layer_norm", x, vector(b, "ln.w", 32), vector(b, "ln.b", 32), 1e-5f);
@@ -89,7 +136,7 @@ static void facts_of_a_program(void **state) {
     assert_int_equal(p->n_files, 1);
     assert_int_equal(p->n_vocab, 10);
     assert_int_equal(p->context, 100);
-    assert_int_equal(p->n_ops, 20);
+    assert_int_equal(p->n_ops, 32);
     bool seen[HTH_OPCODES] = {false};
     for (int i = 0; i < p->n_ops; i++) seen[p->ops[i].opcode] = true;
     for (int i = 0; i < HTH_OPCODES; i++) assert_true(seen[i]);
@@ -119,15 +166,23 @@ static void the_print(void **state) {
     hth_program_print(p, &plan, kernel_of, "a kernel", out);
     fclose(out);
     static const char *const lines[] = {
-        "program test: 1 layers, embedding 32, vocabulary 10, context 100, 20 ops\n",
+        "program test: 1 layers, embedding 32, vocabulary 10, context 100, 32 ops\n",
         "    1 embed       embed            tokens [ROWS]; embed.table F32 [32, 10]  -> [32, ROWS]  @",
         "    3 linear      blk.3.q          blk.3.norm [32, ROWS]; q.w F32 [32, 32], q.b F32 [32]  -> [32, ROWS]  @",
         "  <a kernel>\n",
         "    7 rope        blk.3.q_rope     blk.3.q_norm [32, ROWS], angles [8, ROWS]  neox head 8 rotated 8  -> ",
         "    9 kv_append   blk.3.append     blk.3.k_rope [16, ROWS], blk.3.v [8, ROWS]; blk.3.kv [2 heads, 8 + 4]\n",
         "blk.3.kv [2 heads, 8 + 4]  heads 4/2 scale 0.5  -> [16, ROWS]  @",
-        "   18 linear      output           layer_norm [32, OUTS]; output.w F32 [32, 10]  -> [10, OUTS]  @logits\n",
-        "   19 softcap     cap              output [10, OUTS]  cap 30  -> [10, OUTS]  @logits\n",
+        "   16 conv_ring   blk.3.conv ",
+        "   19 delta_rule  blk.3.delta ",
+        "  heads 2/1 grouped head 8 + 8 eps 1e-06  -> [16, ROWS]",
+        "  8..15 of each 16  -> [16, ROWS]",
+        "   24 router      blk.3.router     blk.3.choices [4, ROWS]  top 2 softmax  -> [4, ROWS]",
+        "   25 experts     blk.3.experts    blk.3.delta_out [32, ROWS], blk.3.router [4, ROWS]; gate_exps F32 [32, 8, "
+        "4], ",
+        "  used 2 swiglu_clamped  -> [32, ROWS]",
+        "   30 linear      output           layer_norm [32, OUTS]; output.w F32 [32, 10]  -> [10, OUTS]  @logits\n",
+        "   31 softcap     cap              output [10, OUTS]  cap 30  -> [10, OUTS]  @logits\n",
     };
     const char *at = text;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
@@ -266,6 +321,69 @@ static void heads_of_another_size(hth_builder *b) {
 static void a_negative_window(hth_builder *b) {
     attention(b, 32, (hth_attention_imm){.heads = 4, .kv_heads = 2, .dk = 8, .dv = 4, .window = -1});
 }
+static void a_sink_too_few(hth_builder *b) {
+    hth_tensor_id kv = hth_build_kv(b, "kv", (hth_kv_shape){2, 8, 4});
+    hth_emit_kv_append(b, "append", rows(b, "k", 16), rows(b, "v", 8), kv);
+    hth_emit_attention(b, "bad", rows(b, "q", 32), kv, vector(b, "sinks", 3), &attention_4_2);
+}
+static void router_of_no_expert(hth_builder *b) {
+    hth_emit_router(b, "bad", rows(b, "x", 4), 0, HTH_ROUTER_SOFTMAX);
+}
+static void router_of_too_many(hth_builder *b) {
+    hth_emit_router(b, "bad", rows(b, "x", 4), 5, HTH_ROUTER_SOFTMAX);
+}
+
+/* Experts of width 8 in a residual of 32, two of `choices` for each row; `damage` takes one weight away or changes it.
+ */
+static void experts(hth_builder *b, int64_t choices, void (*damage)(hth_builder *b, hth_expert_weights *w)) {
+    hth_expert_weights w = no_experts;
+    hth_tensor_id routing = hth_emit_router(b, "router", rows(b, "logits", choices), 2, HTH_ROUTER_SOFTMAX);
+    w.gate = slabs(b, "gate", 32, 8, 4);
+    w.up = slabs(b, "up", 32, 8, 4);
+    w.down = slabs(b, "down", 8, 32, 4);
+    if (damage) damage(b, &w);
+    hth_emit_experts(b, "bad", rows(b, "x", 32), routing, &w, 2, HTH_ACT_SILU);
+}
+static void other_up(hth_builder *b, hth_expert_weights *w) {
+    w->up = slabs(b, "other", 32, 9, 4);
+}
+static void fewer_downs(hth_builder *b, hth_expert_weights *w) {
+    w->down = slabs(b, "other", 8, 32, 3);
+}
+static void no_down(hth_builder *b, hth_expert_weights *w) {
+    (void)b;
+    w->down = HTH_NONE;
+}
+static void short_bias(hth_builder *b, hth_expert_weights *w) {
+    w->down_bias = table(b, "other", 31, 4);
+}
+static void experts_of_another_width(hth_builder *b) {
+    experts(b, 4, other_up);
+}
+static void experts_of_another_count(hth_builder *b) {
+    experts(b, 4, fewer_downs);
+}
+static void experts_without_down(hth_builder *b) {
+    experts(b, 4, no_down);
+}
+static void expert_bias(hth_builder *b) {
+    experts(b, 4, short_bias);
+}
+static void router_of_more_experts(hth_builder *b) {
+    experts(b, 5, NULL);
+}
+static void routing_of_no_router(hth_builder *b) {
+    hth_expert_weights w = no_experts;
+    w.gate = w.up = slabs(b, "gate", 32, 8, 4);
+    w.down = slabs(b, "down", 8, 32, 4);
+    hth_emit_experts(b, "bad", rows(b, "x", 32), rows(b, "routing", 4), &w, 2, HTH_ACT_SILU);
+}
+static void gate_of_another_width(hth_builder *b) {
+    hth_emit_gate(b, "bad", rows(b, "x", 32), rows(b, "y", 2));
+}
+static void slice_beyond_its_group(hth_builder *b) {
+    hth_emit_slice(b, "bad", rows(b, "x", 32), 16, 9, 8);
+}
 static void sum_of_two_widths(hth_builder *b) {
     hth_emit_add(b, "bad", rows(b, "x", 32), rows(b, "y", 31));
 }
@@ -306,6 +424,17 @@ static void operands_that_do_not_fit(void **state) {
         {heads_that_do_not_divide, "bad: attention: kv is [2 heads, 8 + 4], wanted KV heads that divide 3"},
         {heads_of_another_size, "bad: attention: kv has 2 heads of 8 + 4, wanted 2 of 8 + 8"},
         {a_negative_window, "bad: attention: a window of -1"},
+        {a_sink_too_few, "bad: attention: sinks is [3], wanted a length 4"},
+        {router_of_no_expert, "bad: router: 0 of 4 experts"},
+        {router_of_too_many, "bad: router: 5 of 4 experts"},
+        {experts_of_another_width, "bad: experts: other is [32, 9, 4], wanted rows 8"},
+        {experts_of_another_count, "bad: experts: other is [8, 32, 3], wanted slabs 4"},
+        {experts_without_down, "bad: experts: weight 2 is missing, wanted a stack of weight matrices"},
+        {expert_bias, "bad: experts: other is [31, 4], wanted biases 32"},
+        {router_of_more_experts, "bad: experts: router is [4, ROWS], wanted the choice of a router among 4"},
+        {routing_of_no_router, "bad: experts: routing is [4, ROWS], wanted the choice of a router among 4"},
+        {gate_of_another_width, "bad: gate: y is [2, ROWS], wanted "},
+        {slice_beyond_its_group, "bad: slice: "},
         {sum_of_two_widths, "bad: add: y is [31, ROWS], wanted rows 32"},
         {sum_of_rows_and_outputs, "bad: add: s is [32, OUTS], wanted rows 32"},
         {selected_twice, "bad: select: s is [32, OUTS], wanted a row for each token"},
@@ -363,7 +492,7 @@ static void read_after_last_use(hth_program *p) {
     p->tensors[p->ops[op_at(p, "blk.3.o")].out].last_use = 0;
 }
 static void unknown_opcode(hth_program *p) {
-    p->ops[2].opcode = HTH_OPCODES;
+    p->ops[2].opcode = (hth_opcode)99;
 }
 static void no_such_tensor(hth_program *p) {
     p->ops[2].in[0] = p->n_tensors;
@@ -402,7 +531,7 @@ static void broken_programs(void **state) {
         {another_writer, "blk.3.o: linear: blk.3.o has another writer"},
         {another_appender, "blk.3.append: kv_append: blk.3.kv has another writer"},
         {read_after_last_use, "blk.3.add: add: blk.3.o is read after its last use"},
-        {unknown_opcode, "blk.3.norm: opcode 15 is not known"},
+        {unknown_opcode, "blk.3.norm: opcode 99 is not known"},
         {no_such_tensor, "blk.3.norm: rms_norm: input 0 is no tensor of the program"},
         {another_shape, "blk.3.o: linear: blk.3.o has not the shape its op gives it"},
         {no_output, "cap: softcap: output missing or not wanted"},

@@ -1,0 +1,2 @@
+hearth_test(unit_experts_store unit/experts_store.c)
+hearth_test(unit_experts_router unit/experts_router.c)
