@@ -1,5 +1,5 @@
-"""How close each choice of a router was: for each layer and token the distance between the logits of the last expert that
-was taken and of the first that was not, in parts of the row's largest |logit|."""
+"""How close each choice of a router was: for each layer and token the distance between the logits of the last expert
+that was taken and of the first that was not, in parts of the row's largest |logit|."""
 import numpy as np
 
 import gguf_hf
