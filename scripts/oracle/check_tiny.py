@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compares Hearth's logits with transformers' (float32) on the tiny model of each architecture, at every position of a
 300-token prompt, in F32 and BF16, with KV in float32. Fails where max |difference| / max |logit| is over 2e-4. Models
-with experts or recurrent layers have 600 tokens and 5e-4.
+with experts or recurrent layers have 600 tokens and 5e-4; files with MXFP4 experts 1e-2, against a reference whose
+activations are rounded to int8 where they meet quantized weights.
 
 usage: check_tiny.py [NAME ...] [--hearth PROGRAM] [--dir DIR] [--trained FOLDER ...]
 Makes the tiny models when they are not in DIR. --trained adds a folder that holds a Hugging Face model and GGUF files
@@ -17,6 +18,7 @@ import numpy as np
 
 import common
 import gguf_hf
+import int8_activations
 import make_tiny
 import router_margins
 from fetch_models import cache_dir
@@ -47,10 +49,9 @@ def tie_at(by_position, limit, margins):
 def check(args, folder, path):
     """(verdict, what to print)"""
     config = gguf_hf.AutoConfig.from_pretrained(folder)
-    tokens, limit = common.prompt(config), common.limit(config)
-    # The folder's own weights when the file has them unrounded; else the file's.
-    model = gguf_hf.load_folder(folder) if path.stem.endswith("f32") else gguf_hf.load_gguf(path, folder)
-    reference, margins = router_margins.logits_and_margins(model, tokens)
+    tokens = common.prompt(config)
+    limit = common.limit(config, int8_activations.is_quantized(gguf_hf.Gguf(path)))
+    reference, margins = router_margins.logits_and_margins(gguf_hf.load_reference(path, folder), tokens)
     rows = common.hearth_logits(args.hearth, path, tokens, "--kv", "f32", *args.option)
     by_position = common.difference(reference, rows)
     closest = router_margins.closest(margins)

@@ -9,6 +9,7 @@ import numpy as np
 PROMPT_TOKENS, LIMIT = 300, 2e-4  # of max |logit|
 # Where errors of one token reach far: through a recurrent state, or through weights that a router chooses.
 LONG_PROMPT_TOKENS, LONG_LIMIT = 600, 5e-4
+QUANTIZED_LIMIT = 1e-2  # of files with MXFP4 experts, when the reference rounds activations to int8, too
 
 
 def is_long(config):
@@ -16,8 +17,8 @@ def is_long(config):
         getattr(config, "layer_types", None) or [])
 
 
-def limit(config):
-    return LONG_LIMIT if is_long(config) else LIMIT
+def limit(config, is_quantized=False):
+    return QUANTIZED_LIMIT if is_quantized else LONG_LIMIT if is_long(config) else LIMIT
 
 
 def random_prompt(n_vocab, seed=1, length=PROMPT_TOKENS):

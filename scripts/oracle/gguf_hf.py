@@ -13,6 +13,7 @@ from transformers.models.qwen3_5_moe import modeling_qwen3_5_moe
 from transformers.models.qwen3_next import modeling_qwen3_next
 from transformers.utils import logging
 
+import int8_activations
 from gguf_config import config_from
 from gguf_state import state_dict
 
@@ -62,6 +63,13 @@ def load_gguf(path, folder=None):
 
 def load_folder(folder):
     return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **PLAIN).eval()
+
+
+def load_reference(path, folder):
+    """The model that Hearth's logits of a file are held against: with the folder's own weights when the file has them
+    unrounded, else the file's."""
+    model = load_folder(folder) if path.stem.endswith("f32") else load_gguf(path, folder)
+    return int8_activations.apply(model, Gguf(path))
 
 
 @torch.inference_mode()

@@ -21,6 +21,7 @@ import transformers
 import check_real
 import common
 import gguf_hf
+import int8_activations
 import make_tiny
 import router_margins
 from fetch_models import MODELS, cache_dir
@@ -60,13 +61,12 @@ def small(data, file, folder):
     """A golden of a file that goes into the test data with it."""
     config = gguf_hf.AutoConfig.from_pretrained(folder)
     tokens = common.prompt(config)
-    exact = file.stem.endswith("f32")
-    model = gguf_hf.load_folder(folder) if exact else gguf_hf.load_gguf(file, folder)
-    rows, margins = router_margins.logits_and_margins(model, tokens)
+    rows, margins = router_margins.logits_and_margins(gguf_hf.load_reference(file, folder), tokens)
     closest = router_margins.closest(margins)
     if closest and closest[0] < router_margins.TIE:
         raise SystemExit(f"make_goldens: {file.name}: router tie at position {closest[2]}, layer {closest[1]}")
-    write_golden(data / "golden" / f"{file.stem}.json", file.name, tokens, rows, common.limit(config),
+    limit = common.limit(config, int8_activations.is_quantized(gguf_hf.Gguf(file)))
+    write_golden(data / "golden" / f"{file.stem}.json", file.name, tokens, rows, limit,
                  LONG_TOP if common.is_long(config) else TOP)
     (data / "models").mkdir(parents=True, exist_ok=True)
     shutil.copyfile(file, data / "models" / file.name)
