@@ -74,6 +74,53 @@ static void gemma3_listed(tiny_model *m) {
     tiny_set_f32(m, "final_logit_softcapping", 20);
 }
 
+/* A llama with four experts, two for each row, of which the first layer takes one. */
+static void mixtral(tiny_model *m) {
+    static const char *const dense[] = {"ffn_gate", "ffn_up", "ffn_down"};
+    static const uint32_t used[] = {1, 2};
+    char name[64];
+    tiny_set_u32(m, "expert_count", 4);
+    tiny_set_array(m, "expert_used_count", HTH_GGUF_U32, 2, used);
+    for (int i = 0; i < 2; i++) {
+        for (int j = 0; j < 3; j++) {
+            snprintf(name, sizeof name, "blk.%d.%s.weight", i, dense[j]);
+            tiny_remove(m, name);
+        }
+        snprintf(name, sizeof name, "blk.%d.ffn_gate_inp.weight", i);
+        tiny_add(m, name, HTH_F32, 64, 4);
+        tiny_add_experts(m, i, 64, 96, 4);
+    }
+}
+
+/* Gate and up of the experts in one tensor, of another dtype than down. */
+static void qwen3moe_fused(tiny_model *m) {
+    char name[64];
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "blk.%d.ffn_gate_exps.weight", i);
+        tiny_remove(m, name);
+        snprintf(name, sizeof name, "blk.%d.ffn_up_exps.weight", i);
+        tiny_remove(m, name);
+        snprintf(name, sizeof name, "blk.%d.ffn_gate_up_exps.weight", i);
+        tiny_add_slabs(m, name, HTH_Q8_0, 64, 64, 4);
+    }
+}
+
+/* MXFP4 experts, YaRN, and sliding layers that turn slower. */
+static void gptoss_mxfp4(tiny_model *m) {
+    static const char *const roles[] = {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"};
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 3; j++) {
+            char name[64];
+            snprintf(name, sizeof name, "blk.%d.%s.weight", i, roles[j]);
+            tiny_find(m, name)->dtype = HTH_MXFP4;
+        }
+    tiny_set_f32(m, "rope.freq_base", 150000);
+    tiny_set_f32(m, "rope.freq_base_swa", 10000);
+    tiny_set_text(m, "rope.scaling.type", "yarn");
+    tiny_set_f32(m, "rope.scaling.factor", 4);
+    tiny_set_u32(m, "rope.scaling.original_context_length", 64);
+}
+
 static const struct {
     const char *file, *architecture;
     void (*change)(tiny_model *m);
@@ -88,6 +135,13 @@ static const struct {
     {"gemma3", "gemma3", NULL},
     {"gemma3-listed", "gemma3", gemma3_listed},
     {"gpt2", "gpt2", NULL},
+    {"mixtral", "llama", mixtral},
+    {"qwen2moe", "qwen2moe", NULL},
+    {"qwen3moe", "qwen3moe", NULL},
+    {"qwen3moe-fused", "qwen3moe", qwen3moe_fused},
+    {"olmoe", "olmoe", NULL},
+    {"gpt-oss", "gpt-oss", NULL},
+    {"gpt-oss-mxfp4", "gpt-oss", gptoss_mxfp4},
 };
 
 /* ---- Prints ------------------------------------------------------------------------------------------------------ */

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const tiny_architectures[] = {"llama", "qwen2", "qwen3", "gemma2", "gemma3", "gpt2", NULL};
+const char *const tiny_architectures[] = {"llama",    "qwen2",    "qwen3", "gemma2",  "gemma3", "gpt2",
+                                          "qwen2moe", "qwen3moe", "olmoe", "gpt-oss", NULL};
 
 static void fail(const char *what, const char *name) {
     fprintf(stderr, "tiny_model: %s: %s\n", what, name);
@@ -82,11 +83,15 @@ tiny_tensor *tiny_find(tiny_model *m, const char *name) {
     return NULL;
 }
 
-void tiny_add(tiny_model *m, const char *name, uint32_t dtype, uint64_t d0, uint64_t d1) {
+void tiny_add_slabs(tiny_model *m, const char *name, uint32_t dtype, uint64_t d0, uint64_t d1, uint64_t d2) {
     if (m->n_tensors == TINY_TENSORS) fail("too many tensors", name);
     tiny_tensor *t = &m->tensors[m->n_tensors++];
-    *t = (tiny_tensor){.dtype = dtype, .n_dims = d1 ? 2 : 1, .dims = {d0, d1 ? d1 : 1, 1, 1}};
+    *t = (tiny_tensor){.dtype = dtype, .n_dims = d2 ? 3 : d1 ? 2 : 1, .dims = {d0, d1 ? d1 : 1, d2 ? d2 : 1, 1}};
     snprintf(t->name, sizeof t->name, "%s", name);
+}
+
+void tiny_add(tiny_model *m, const char *name, uint32_t dtype, uint64_t d0, uint64_t d1) {
+    tiny_add_slabs(m, name, dtype, d0, d1, 0);
 }
 
 void tiny_remove(tiny_model *m, const char *name) {
@@ -99,6 +104,16 @@ void tiny_remove(tiny_model *m, const char *name) {
 /* ---- The models -------------------------------------------------------------------------------------------------- */
 
 enum { EMBD = 64, HEADS = 4, KV_HEADS = 2, HEAD = 16, FF = 96, VOCAB = 80, CONTEXT = 256 };
+enum { EXPERTS = 4, USED = 2, EXPERT_FF = 32, SHARED_FF = 64 };
+
+void tiny_add_experts(tiny_model *m, int block, uint64_t embd, uint64_t ff, uint64_t experts) {
+    static const char *const roles[] = {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"};
+    for (int i = 0; i < 3; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "blk.%d.%s.weight", block, roles[i]);
+        tiny_add_slabs(m, name, HTH_F32, i < 2 ? embd : ff, i < 2 ? ff : embd, experts);
+    }
+}
 
 static void add_in_block(tiny_model *m, int i, const char *role, uint64_t d0, uint64_t d1) {
     char name[64];
@@ -110,8 +125,15 @@ static bool is(const tiny_model *m, const char *architecture) {
     return strcmp(m->architecture, architecture) == 0;
 }
 
+bool tiny_is_mixture(const char *architecture) {
+    static const char *const mixtures[] = {"qwen2moe", "qwen3moe", "olmoe", "gpt-oss"};
+    for (size_t i = 0; i < sizeof mixtures / sizeof *mixtures; i++)
+        if (strcmp(architecture, mixtures[i]) == 0) return true;
+    return false;
+}
+
 static void add_attention(tiny_model *m, int i) {
-    bool biases = is(m, "qwen2");
+    bool biases = is(m, "qwen2") || is(m, "qwen2moe") || is(m, "gpt-oss");
     add_in_block(m, i, "attn_norm.weight", EMBD, 0);
     add_in_block(m, i, "attn_q.weight", EMBD, HEADS * HEAD);
     add_in_block(m, i, "attn_k.weight", EMBD, KV_HEADS * HEAD);
@@ -121,7 +143,16 @@ static void add_attention(tiny_model *m, int i) {
         add_in_block(m, i, "attn_k.bias", KV_HEADS * HEAD, 0);
         add_in_block(m, i, "attn_v.bias", KV_HEADS * HEAD, 0);
     }
-    if (is(m, "qwen3") || is(m, "gemma3")) {
+    if (is(m, "olmoe")) {
+        add_in_block(m, i, "attn_q_norm.weight", HEADS * HEAD, 0);
+        add_in_block(m, i, "attn_k_norm.weight", KV_HEADS * HEAD, 0);
+    }
+    if (is(m, "gpt-oss")) {
+        add_in_block(m, i, "attn_sinks.weight", HEADS, 0);
+        add_in_block(m, i, "attn_output.bias", EMBD, 0);
+        add_in_block(m, i, "post_attention_norm.weight", EMBD, 0);
+    }
+    if (is(m, "qwen3") || is(m, "qwen3moe") || is(m, "gemma3")) {
         add_in_block(m, i, "attn_q_norm.weight", HEAD, 0);
         add_in_block(m, i, "attn_k_norm.weight", HEAD, 0);
     }
@@ -135,6 +166,25 @@ static void add_ffn(tiny_model *m, int i) {
     add_in_block(m, i, "ffn_up.weight", EMBD, FF);
     add_in_block(m, i, "ffn_down.weight", FF, EMBD);
     if (is(m, "gemma2") || is(m, "gemma3")) add_in_block(m, i, "post_ffw_norm.weight", EMBD, 0);
+}
+
+static void add_experts(tiny_model *m, int i) {
+    uint64_t ff = is(m, "olmoe") ? FF : EXPERT_FF;
+    if (!is(m, "gpt-oss")) add_in_block(m, i, "ffn_norm.weight", EMBD, 0);
+    add_in_block(m, i, "ffn_gate_inp.weight", EMBD, EXPERTS);
+    tiny_add_experts(m, i, EMBD, ff, EXPERTS);
+    if (is(m, "gpt-oss")) {
+        add_in_block(m, i, "ffn_gate_inp.bias", EXPERTS, 0);
+        add_in_block(m, i, "ffn_gate_exps.bias", ff, EXPERTS);
+        add_in_block(m, i, "ffn_up_exps.bias", ff, EXPERTS);
+        add_in_block(m, i, "ffn_down_exps.bias", EMBD, EXPERTS);
+    }
+    if (is(m, "qwen2moe")) {
+        add_in_block(m, i, "ffn_gate_inp_shexp.weight", EMBD, 1);
+        add_in_block(m, i, "ffn_gate_shexp.weight", EMBD, SHARED_FF);
+        add_in_block(m, i, "ffn_up_shexp.weight", EMBD, SHARED_FF);
+        add_in_block(m, i, "ffn_down_shexp.weight", SHARED_FF, EMBD);
+    }
 }
 
 static void add_gpt2_block(tiny_model *m, int i) {
@@ -166,7 +216,13 @@ static void add_gpt2(tiny_model *m, uint32_t layers) {
 static void add_gated(tiny_model *m, uint32_t layers) {
     tiny_set_u32(m, "attention.head_count_kv", KV_HEADS);
     tiny_set_f32(m, "attention.layer_norm_rms_epsilon", 1e-6f);
-    if (is(m, "gemma2") || is(m, "gemma3")) {
+    if (tiny_is_mixture(m->architecture)) {
+        tiny_set_u32(m, "expert_count", EXPERTS);
+        tiny_set_u32(m, "expert_used_count", USED);
+        if (!is(m, "olmoe")) tiny_set_u32(m, "expert_feed_forward_length", EXPERT_FF);
+        if (is(m, "qwen2moe")) tiny_set_u32(m, "expert_shared_feed_forward_length", SHARED_FF);
+    }
+    if (is(m, "gemma2") || is(m, "gemma3") || is(m, "gpt-oss")) {
         tiny_set_u32(m, "attention.key_length", HEAD);
         tiny_set_u32(m, "attention.value_length", HEAD);
         tiny_set_u32(m, "attention.sliding_window", 32);
@@ -174,7 +230,8 @@ static void add_gated(tiny_model *m, uint32_t layers) {
     if (is(m, "gemma3")) tiny_set_f32(m, "rope.freq_base", 1e6f);
     for (uint32_t i = 0; i < layers; i++) {
         add_attention(m, (int)i);
-        add_ffn(m, (int)i);
+        if (tiny_is_mixture(m->architecture)) add_experts(m, (int)i);
+        else add_ffn(m, (int)i);
     }
 }
 

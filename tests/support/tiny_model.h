@@ -35,9 +35,10 @@ typedef struct tiny_model {
 } tiny_model;
 
 /* Two layers (gemma3: six), embedding 64, four heads of 16 over two KV heads (gpt2: four), feed-forward 96, vocabulary
- * 80, context 256. An unknown architecture ends the test program. */
+ * 80, context 256; mixtures: two of four experts of 32 (olmoe: 96). An unknown architecture ends the test program. */
 void tiny_make(tiny_model *m, const char *architecture);
 extern const char *const tiny_architectures[]; /* NULL ends it */
+bool tiny_is_mixture(const char *architecture);
 
 /* Add or change ARCHITECTURE.suffix. */
 void tiny_set_int(tiny_model *m, const char *suffix, uint32_t type, uint64_t value);
@@ -51,6 +52,9 @@ void tiny_remove_key(tiny_model *m, const char *suffix);
 
 tiny_tensor *tiny_find(tiny_model *m, const char *name);                                  /* NULL when there is none */
 void tiny_add(tiny_model *m, const char *name, uint32_t dtype, uint64_t d0, uint64_t d1); /* d1 0: one dimension */
+void tiny_add_slabs(tiny_model *m, const char *name, uint32_t dtype, uint64_t d0, uint64_t d1, uint64_t d2);
+/* ffn_gate_exps, ffn_up_exps and ffn_down_exps of a block, float32. */
+void tiny_add_experts(tiny_model *m, int block, uint64_t embd, uint64_t ff, uint64_t experts);
 void tiny_remove(tiny_model *m, const char *name);
 
 /* Write the file into *im, which the caller frees. */
