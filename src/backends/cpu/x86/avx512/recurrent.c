@@ -1,5 +1,6 @@
 /* The recurrences and the gate of the avx512 tier. */
 #include <math.h>
+#include <string.h>
 
 #include "backends/cpu/x86/avx512/avx512.h"
 #include "backends/cpu/x86/avx512/lanes.h"
@@ -21,10 +22,11 @@ static void gate(const float *x, const float *g, float *y, int64_t n) {
 /* Channels taken along the rows together: what lies between two of them in memory is read by one pass over the rows. */
 enum { CHANNELS = 64 };
 
-/* Taps of n channels from c on, those of one age side by side. */
-static void load_taps(const hth_conv *a, int64_t c, int64_t n, float taps[HTH_CONV_TAPS][CHANNELS]) {
-    for (int64_t j = 0; j < a->taps; j++)
-        for (int64_t i = 0; i < CHANNELS; i++) taps[j][i] = i < n ? a->w[(c + i) * a->taps + j] : 0;
+/* The taps of n channels from c on, those of one age side by side. */
+HTH_INLINE void load_taps(const hth_conv *a, int64_t c, int64_t n, int64_t taps, float to[][CHANNELS]) {
+    if (n < CHANNELS) memset(to, 0, (size_t)taps * sizeof *to);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < taps; j++) to[j][i] = a->w[(c + i) * taps + j];
 }
 
 /* The inputs of row t, from channel c on; rows before the first are the ring's. */
@@ -32,27 +34,30 @@ HTH_INLINE const float *inputs(const hth_conv *a, int64_t t, int64_t c) {
     return t < 0 ? a->ring + (t + a->taps - 1) * a->channels + c : a->x + t * a->ldx + c;
 }
 
-static void conv_channels(const hth_conv *a, int64_t c, int64_t n) {
-    float taps[HTH_CONV_TAPS][CHANNELS];
-    int64_t kept = a->taps - 1;
-    load_taps(a, c, n, taps);
+HTH_INLINE void conv_channels(const hth_conv *a, int64_t c, int64_t n, int64_t taps) {
+    float w[HTH_CONV_TAPS][CHANNELS];
+    load_taps(a, c, n, taps, w);
     for (int64_t t = 0; t < a->rows; t++) {
+        const float *in[HTH_CONV_TAPS];
+        for (int64_t j = 0; j < taps; j++) in[j] = inputs(a, t - (taps - 1) + j, c);
         for (int64_t i = 0; i < n; i += LANES) {
             __m512 s = _mm512_setzero_ps();
-            for (int64_t j = 0; j <= kept; j++)
-                s = _mm512_fmadd_ps(_mm512_loadu_ps(taps[j] + i),
-                                    hth_load_avx512(inputs(a, t - kept + j, c + i), n - i), s);
+            for (int64_t j = 0; j < taps; j++)
+                s = _mm512_fmadd_ps(_mm512_loadu_ps(w[j] + i), hth_load_avx512(in[j] + i, n - i), s);
             hth_store_avx512(a->y + t * a->ldy + c + i, n - i, hth_silu_avx512(s));
         }
     }
-    for (int64_t j = 0; j < kept; j++)
-        for (int64_t i = 0; i < n; i += LANES)
-            hth_store_avx512(a->ring + j * a->channels + c + i, n - i,
-                             hth_load_avx512(inputs(a, a->rows - kept + j, c + i), n - i));
+    for (int64_t j = 0; j < taps - 1; j++)
+        memmove(a->ring + j * a->channels + c, inputs(a, a->rows - (taps - 1) + j, c), (size_t)n * sizeof(float));
 }
 
+/* Four taps are what models have. */
 static void conv(const hth_conv *a, int64_t c0, int64_t c1) {
-    for (int64_t c = c0; c < c1; c += CHANNELS) conv_channels(a, c, c1 - c < CHANNELS ? c1 - c : CHANNELS);
+    for (int64_t c = c0; c < c1; c += CHANNELS) {
+        int64_t n = c1 - c < CHANNELS ? c1 - c : CHANNELS;
+        if (a->taps == 4 && n == CHANNELS) conv_channels(a, c, CHANNELS, 4);
+        else conv_channels(a, c, n, a->taps);
+    }
 }
 
 /* ---- Gated delta rule: lanes are values ---- */
