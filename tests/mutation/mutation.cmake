@@ -68,4 +68,18 @@ if(NOT HEARTH_SANITIZE)
     FROM "if (e->type->has_state(e->exe)) e->type->restore" TO "if (false) e->type->restore")
   hearth_mutant(truncate_restores_no_state TEST marks SOURCE engine/session.c
     FROM "if (m) { e->type->restore(e->exe, (int32_t)(m - e->marks.marks), (int32_t)(s - e->sessions));" TO "if (m) {")
+
+  # Recurrent state that no session can bring about, or hide: far positions, other slots.
+  hearth_mutant_test(scan ${PROJECT_SOURCE_DIR}/tests/unit/scan_test.c)
+  hearth_mutant(checkpoint_one_row_early TEST scan SOURCE backends/cpu/scan.c
+    FROM "advance(exe, &t, row, pass->marks[m].row); row = pass->marks[m].row;"
+    TO "int64_t soon = pass->marks[m].row - (pass->marks[m].row > row); advance(exe, &t, row, soon); row = soon;")
+  hearth_mutant(checkpoint_of_another_sequence TEST scan SOURCE backends/cpu/scan.c
+    FROM "pass->marks[mid].seq < seq" TO "pass->marks[mid].seq <= seq")
+  hearth_mutant(state_position_in_32_bits TEST scan SOURCE backends/cpu/scan.c
+    FROM "pass->positions[row] == 0" TO "(int32_t)pass->positions[row] == 0")
+  hearth_mutant(state_of_another_slot TEST scan SOURCE backends/cpu/scan.c
+    FROM "int32_t slot = pass->state_slots[seq];" TO "int32_t slot = (int32_t)seq;")
+  hearth_mutant(ring_not_moved_on TEST scan SOURCE backends/cpu/ref/recurrent.c
+    FROM "for (int64_t j = 0; j < kept; j++) a->ring" TO "for (int64_t j = 0; j + 1 < kept; j++) a->ring")
 endif()

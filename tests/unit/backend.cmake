@@ -1,0 +1,1 @@
+hearth_test(unit_scan unit/scan_test.c LABELS threaded)
