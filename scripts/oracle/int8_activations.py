@@ -1,7 +1,7 @@
-"""Makes a transformers model compute as Hearth does with quantized weights: what enters such a matrix is rounded to int8
-with one scale for each block of the weights' format, by the rule of docs/numerics.md. Where a few matrices of a file
-are quantized, most positions then agree as those of float weights do; the others have a value that fell to the other
-side of a half. Where all are, such values bring forth others in each later layer."""
+"""Makes a transformers model compute as Hearth does with quantized weights: what enters such a matrix is rounded to
+int8 with one scale for each block of the weights' format, by the rule of docs/numerics.md. Where a few matrices of a
+file are quantized, most positions then agree as those of float weights do; the others have a value that fell to the
+other side of a half. Where all are, such values bring forth others in each later layer."""
 import types
 
 import torch
