@@ -82,4 +82,11 @@ if(NOT HEARTH_SANITIZE)
     FROM "int32_t slot = pass->state_slots[seq];" TO "int32_t slot = (int32_t)seq;")
   hearth_mutant(ring_not_moved_on TEST scan SOURCE backends/cpu/ref/recurrent.c
     FROM "for (int64_t j = 0; j < kept; j++) a->ring" TO "for (int64_t j = 0; j + 1 < kept; j++) a->ring")
+
+  # The defined order of a sum: what every tier is held to has to be what the contract says.
+  set(kernels ${PROJECT_SOURCE_DIR}/tests/kernels)
+  hearth_mutant_test(linear ${kernels}/linear_test.c ${kernels}/check.c ${kernels}/limits.c)
+  hearth_mutant(linear_block_rounded_twice TEST linear SOURCE backends/cpu/ref/linear.c
+    FROM "acc[i] = fmaf(block_value(&w, x, r + i, b), x->d[(r + i) * x->blocks + b], acc[i]);"
+    TO "acc[i] += block_value(&w, x, r + i, b) * x->d[(r + i) * x->blocks + b];")
 endif()

@@ -3,6 +3,7 @@
 
 usage: run_mutant.py PROGRAM [ARGUMENT ...]
 """
+import re
 import subprocess
 import sys
 
@@ -17,10 +18,9 @@ def main():
     output = done.stdout + done.stderr
     if done.returncode == 0:
         raise SystemExit("the defect was not found: every test passed\n" + output[-2000:])
-    if done.returncode == 77 or ("FAILED" not in output and "Assertion" not in output):
+    if done.returncode == 77 or not re.search(r"\bFAIL(ED)?\b|Assertion", output):
         raise SystemExit(f"exit status {done.returncode}, and no test says why\n" + output[-2000:])
-    failed = sorted({line.split("]", 1)[1].strip() for line in output.splitlines() if line.startswith("[  FAILED  ]")})
-    print("found by: " + ", ".join(failed or ["an assertion"]))
+    print("found: " + next(line for line in output.splitlines() if re.search(r"\bFAIL(ED)?\b|Assertion", line)))
 
 
 if __name__ == "__main__":
