@@ -68,8 +68,12 @@ static void read_params(hth_reading *r, hybrid *m, hth_head_order heads) {
                          r->architecture, d->dv, d->dk);
     int64_t interval = hth_param_int_or(r, "full_attention_interval", 1, HTH_MAX_LAYERS, 4);
     hth_param_window_pattern(r, "attention.recurrent_layers", d->layers, interval, m->recurrent);
-    if (m->has_experts) read_experts(r, m);
-    else hth_param_per_layer(r, "feed_forward_length", d->layers, 1, HTH_MAX_EMBD, d->ff);
+    if (m->has_experts) {
+        read_experts(r, m);
+    } else {
+        hth_param_per_layer(r, "feed_forward_length", d->layers, 1, HTH_MAX_EMBD, d->ff);
+        hth_param_refuse(r, "expert_count", "a mixture of experts");
+    }
     read_delta(r, m, heads);
     read_sections(r);
 }
@@ -97,8 +101,9 @@ static void leave_out_nextn(hth_reading *r, hth_decoder *d) {
     if (nextn == 0 || hth_builder_failed(r->b)) return;
     int found = 0;
     for (int i = nextn < all ? all - nextn : 0; i < all; i++) {
-        found += accept_block(r, i);
-        hth_build_note(r->b, "blk.%d is a multi-token-prediction layer: left unused", i);
+        int tensors = accept_block(r, i);
+        found += tensors;
+        if (tensors > 0) hth_build_note(r->b, "blk.%d is a multi-token-prediction layer: left unused", i);
     }
     if (nextn >= all || (found > 0 && !hth_bind_has(r, "blk.0.attn_norm.weight"))) {
         hth_builder_fail(r->b, HEARTH_UNSUPPORTED,
@@ -153,7 +158,7 @@ static hth_tensor_id full_attention(hth_reading *r, const hybrid *m, int i, hth_
 /* alpha and b, whose fused tensor has for each key head the b of its value heads, then their alpha. */
 static void gates(hth_reading *r, const hybrid *m, hth_tensor_id x, hth_delta_operands *out) {
     int64_t n = m->delta.value_heads, each = n / m->delta.key_heads;
-    if (!m->delta.tiled && hth_bind_has(r, "ssm_ba.weight")) {
+    if (!m->delta.tiled && !hth_bind_has(r, "ssm_alpha.weight")) {
         hth_tensor_id ba = hth_decoder_linear(r, "ssm_ba", x, 2 * n, HTH_BIAS_NONE);
         out->b = hth_emit_slice(r->b, "ssm_beta", ba, 2 * each, 0, each);
         out->alpha = hth_emit_slice(r->b, "ssm_alpha", ba, 2 * each, each, each);

@@ -121,6 +121,33 @@ static void gptoss_mxfp4(tiny_model *m) {
     tiny_set_u32(m, "rope.scaling.original_context_length", 64);
 }
 
+/* A layer that predicts further tokens, a layer pattern as a list, and a fused projection with the gates of queries. */
+static void qwen35_mtp(tiny_model *m) {
+    static const char *const roles[] = {"attn_q", "attn_k", "attn_v"};
+    static const uint32_t recurrent[] = {1, 0, 0};
+    char name[64];
+    for (int j = 0; j < 3; j++) {
+        snprintf(name, sizeof name, "blk.1.%s.weight", roles[j]);
+        tiny_remove(m, name);
+    }
+    tiny_add(m, "blk.1.attn_qkv.weight", HTH_Q8_0, 64, 192);
+    tiny_add(m, "blk.2.nextn.eh_proj.weight", HTH_F32, 128, 64);
+    tiny_add(m, "blk.2.attn_norm.weight", HTH_F32, 64, 0);
+    tiny_set_u32(m, "block_count", 3);
+    tiny_set_u32(m, "nextn_predict_layers", 1);
+    tiny_set_u32(m, "full_attention_interval", 4);
+    tiny_set_array(m, "attention.recurrent_layers", HTH_GGUF_BOOL, 3, recurrent);
+}
+
+/* The last layer recurrent. */
+static void qwen3next_listed(tiny_model *m) {
+    static const uint32_t recurrent[] = {0, 1};
+    tiny_set_array(m, "attention.recurrent_layers", HTH_GGUF_BOOL, 2, recurrent);
+    for (int i = 0; i < m->n_tensors; i++) /* the blocks change places */
+        if (strncmp(m->tensors[i].name, "blk.", 4) == 0)
+            m->tensors[i].name[4] = m->tensors[i].name[4] == '0' ? '1' : '0';
+}
+
 static const struct {
     const char *file, *architecture;
     void (*change)(tiny_model *m);
@@ -142,6 +169,11 @@ static const struct {
     {"olmoe", "olmoe", NULL},
     {"gpt-oss", "gpt-oss", NULL},
     {"gpt-oss-mxfp4", "gpt-oss", gptoss_mxfp4},
+    {"qwen35", "qwen35", NULL},
+    {"qwen35-mtp", "qwen35", qwen35_mtp},
+    {"qwen35moe", "qwen35moe", NULL},
+    {"qwen3next", "qwen3next", NULL},
+    {"qwen3next-listed", "qwen3next", qwen3next_listed},
 };
 
 /* ---- Prints ------------------------------------------------------------------------------------------------------ */

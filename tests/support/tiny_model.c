@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const tiny_architectures[] = {"llama",    "qwen2",    "qwen3", "gemma2",  "gemma3", "gpt2",
-                                          "qwen2moe", "qwen3moe", "olmoe", "gpt-oss", NULL};
+const char *const tiny_architectures[] = {"llama",  "qwen2",     "qwen3",     "gemma2", "gemma3",
+                                          "gpt2",   "qwen2moe",  "qwen3moe",  "olmoe",  "gpt-oss",
+                                          "qwen35", "qwen35moe", "qwen3next", NULL};
 
 static void fail(const char *what, const char *name) {
     fprintf(stderr, "tiny_model: %s: %s\n", what, name);
@@ -105,6 +106,7 @@ void tiny_remove(tiny_model *m, const char *name) {
 
 enum { EMBD = 64, HEADS = 4, KV_HEADS = 2, HEAD = 16, FF = 96, VOCAB = 80, CONTEXT = 256 };
 enum { EXPERTS = 4, USED = 2, EXPERT_FF = 32, SHARED_FF = 64 };
+enum { TAPS = 4, KEY_DIM = 16, VALUE_DIM = 8, KEY_HEADS = 2, VALUE_HEADS = 4 };
 
 void tiny_add_experts(tiny_model *m, int block, uint64_t embd, uint64_t ff, uint64_t experts) {
     static const char *const roles[] = {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"};
@@ -126,10 +128,57 @@ static bool is(const tiny_model *m, const char *architecture) {
 }
 
 bool tiny_is_mixture(const char *architecture) {
-    static const char *const mixtures[] = {"qwen2moe", "qwen3moe", "olmoe", "gpt-oss"};
+    static const char *const mixtures[] = {"qwen2moe", "qwen3moe", "olmoe", "gpt-oss", "qwen35moe", "qwen3next"};
     for (size_t i = 0; i < sizeof mixtures / sizeof *mixtures; i++)
         if (strcmp(architecture, mixtures[i]) == 0) return true;
     return false;
+}
+
+bool tiny_is_hybrid(const char *architecture) {
+    return strncmp(architecture, "qwen35", 6) == 0 || strcmp(architecture, "qwen3next") == 0;
+}
+
+static void add_delta_net(tiny_model *m, int i) {
+    enum { VALUES = VALUE_HEADS * VALUE_DIM, CHANNELS = 2 * KEY_HEADS * KEY_DIM + VALUES };
+    add_in_block(m, i, "attn_norm.weight", EMBD, 0);
+    add_in_block(m, i, "attn_qkv.weight", EMBD, CHANNELS);
+    add_in_block(m, i, "attn_gate.weight", EMBD, VALUES);
+    if (is(m, "qwen3next")) {
+        add_in_block(m, i, "ssm_ba.weight", EMBD, 2 * VALUE_HEADS);
+    } else {
+        add_in_block(m, i, "ssm_alpha.weight", EMBD, VALUE_HEADS);
+        add_in_block(m, i, "ssm_beta.weight", EMBD, VALUE_HEADS);
+    }
+    add_in_block(m, i, "ssm_a", VALUE_HEADS, 0);
+    add_in_block(m, i, "ssm_dt.bias", VALUE_HEADS, 0);
+    add_in_block(m, i, "ssm_conv1d.weight", TAPS, CHANNELS);
+    add_in_block(m, i, "ssm_norm.weight", VALUE_DIM, 0);
+    add_in_block(m, i, "ssm_out.weight", VALUES, EMBD);
+    add_in_block(m, i, "post_attention_norm.weight", EMBD, 0);
+}
+
+static void add_gated_attention(tiny_model *m, int i) {
+    add_in_block(m, i, "attn_norm.weight", EMBD, 0);
+    add_in_block(m, i, "attn_q.weight", EMBD, 2 * HEADS * HEAD);
+    add_in_block(m, i, "attn_k.weight", EMBD, KV_HEADS * HEAD);
+    add_in_block(m, i, "attn_v.weight", EMBD, KV_HEADS * HEAD);
+    add_in_block(m, i, "attn_q_norm.weight", HEAD, 0);
+    add_in_block(m, i, "attn_k_norm.weight", HEAD, 0);
+    add_in_block(m, i, "attn_output.weight", HEADS * HEAD, EMBD);
+    add_in_block(m, i, "post_attention_norm.weight", EMBD, 0);
+}
+
+static void add_hybrid_keys(tiny_model *m) {
+    static const uint32_t sections[] = {2, 1, 1, 0};
+    if (!is(m, "qwen3next")) tiny_set_array(m, "rope.dimension_sections", HTH_GGUF_I32, 4, sections);
+    tiny_set_u32(m, "rope.dimension_count", HEAD / 2);
+    tiny_set_f32(m, "rope.freq_base", 1e7f);
+    tiny_set_u32(m, "full_attention_interval", 2);
+    tiny_set_u32(m, "ssm.conv_kernel", TAPS);
+    tiny_set_u32(m, "ssm.state_size", KEY_DIM);
+    tiny_set_u32(m, "ssm.group_count", KEY_HEADS);
+    tiny_set_u32(m, "ssm.time_step_rank", VALUE_HEADS);
+    tiny_set_u32(m, "ssm.inner_size", VALUE_HEADS * VALUE_DIM);
 }
 
 static void add_attention(tiny_model *m, int i) {
@@ -161,16 +210,20 @@ static void add_attention(tiny_model *m, int i) {
 }
 
 static void add_ffn(tiny_model *m, int i) {
-    add_in_block(m, i, "ffn_norm.weight", EMBD, 0);
+    if (!tiny_is_hybrid(m->architecture)) add_in_block(m, i, "ffn_norm.weight", EMBD, 0);
     add_in_block(m, i, "ffn_gate.weight", EMBD, FF);
     add_in_block(m, i, "ffn_up.weight", EMBD, FF);
     add_in_block(m, i, "ffn_down.weight", FF, EMBD);
     if (is(m, "gemma2") || is(m, "gemma3")) add_in_block(m, i, "post_ffw_norm.weight", EMBD, 0);
 }
 
+static bool has_shared_expert(const tiny_model *m) {
+    return is(m, "qwen2moe") || (tiny_is_hybrid(m->architecture) && tiny_is_mixture(m->architecture));
+}
+
 static void add_experts(tiny_model *m, int i) {
     uint64_t ff = is(m, "olmoe") ? FF : EXPERT_FF;
-    if (!is(m, "gpt-oss")) add_in_block(m, i, "ffn_norm.weight", EMBD, 0);
+    if (!is(m, "gpt-oss") && !tiny_is_hybrid(m->architecture)) add_in_block(m, i, "ffn_norm.weight", EMBD, 0);
     add_in_block(m, i, "ffn_gate_inp.weight", EMBD, EXPERTS);
     tiny_add_experts(m, i, EMBD, ff, EXPERTS);
     if (is(m, "gpt-oss")) {
@@ -179,7 +232,7 @@ static void add_experts(tiny_model *m, int i) {
         add_in_block(m, i, "ffn_up_exps.bias", ff, EXPERTS);
         add_in_block(m, i, "ffn_down_exps.bias", EMBD, EXPERTS);
     }
-    if (is(m, "qwen2moe")) {
+    if (has_shared_expert(m)) {
         add_in_block(m, i, "ffn_gate_inp_shexp.weight", EMBD, 1);
         add_in_block(m, i, "ffn_gate_shexp.weight", EMBD, SHARED_FF);
         add_in_block(m, i, "ffn_up_shexp.weight", EMBD, SHARED_FF);
@@ -220,7 +273,7 @@ static void add_gated(tiny_model *m, uint32_t layers) {
         tiny_set_u32(m, "expert_count", EXPERTS);
         tiny_set_u32(m, "expert_used_count", USED);
         if (!is(m, "olmoe")) tiny_set_u32(m, "expert_feed_forward_length", EXPERT_FF);
-        if (is(m, "qwen2moe")) tiny_set_u32(m, "expert_shared_feed_forward_length", SHARED_FF);
+        if (has_shared_expert(m)) tiny_set_u32(m, "expert_shared_feed_forward_length", SHARED_FF);
     }
     if (is(m, "gemma2") || is(m, "gemma3") || is(m, "gpt-oss")) {
         tiny_set_u32(m, "attention.key_length", HEAD);
@@ -228,8 +281,11 @@ static void add_gated(tiny_model *m, uint32_t layers) {
         tiny_set_u32(m, "attention.sliding_window", 32);
     }
     if (is(m, "gemma3")) tiny_set_f32(m, "rope.freq_base", 1e6f);
+    if (tiny_is_hybrid(m->architecture)) add_hybrid_keys(m);
     for (uint32_t i = 0; i < layers; i++) {
-        add_attention(m, (int)i);
+        if (!tiny_is_hybrid(m->architecture)) add_attention(m, (int)i);
+        else if (i % 2 == 0) add_delta_net(m, (int)i);
+        else add_gated_attention(m, (int)i);
         if (tiny_is_mixture(m->architecture)) add_experts(m, (int)i);
         else add_ffn(m, (int)i);
     }

@@ -35,10 +35,12 @@ typedef struct tiny_model {
 } tiny_model;
 
 /* Two layers (gemma3: six), embedding 64, four heads of 16 over two KV heads (gpt2: four), feed-forward 96, vocabulary
- * 80, context 256; mixtures: two of four experts of 32 (olmoe: 96). An unknown architecture ends the test program. */
+ * 80, context 256; mixtures: two of four experts of 32 (olmoe: 96);
+ * hybrids: a recurrent layer, then one of attention. An unknown architecture ends the test program. */
 void tiny_make(tiny_model *m, const char *architecture);
 extern const char *const tiny_architectures[]; /* NULL ends it */
 bool tiny_is_mixture(const char *architecture);
+bool tiny_is_hybrid(const char *architecture);
 
 /* Add or change ARCHITECTURE.suffix. */
 void tiny_set_int(tiny_model *m, const char *suffix, uint32_t type, uint64_t value);

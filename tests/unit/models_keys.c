@@ -51,9 +51,14 @@ static void good_models(void **state) {
 
 /* ---- Keys every recipe reads ------------------------------------------------------------------------------------- */
 
-/* A key that is for dense models alone, or that these read otherwise (models_experts.c). */
+/* A key that is for dense models alone, or that these read otherwise (models_experts.c,
+ * models_hybrid.c). */
 static bool is_read_otherwise(const char *architecture, const char *suffix) {
     if (strcmp(architecture, "llama") == 0) return strcmp(suffix, "expert_count") == 0;
+    if (tiny_is_hybrid(architecture) &&
+        (strcmp(suffix, "nextn_predict_layers") == 0 || strcmp(suffix, "full_attention_interval") == 0 ||
+         strcmp(suffix, "ssm.conv_kernel") == 0))
+        return true;
     if (!tiny_is_mixture(architecture)) return false;
     return strcmp(suffix, "feed_forward_length") == 0 || strcmp(suffix, "expert_count") == 0 ||
            strcmp(suffix, "expert_used_count") == 0 || strcmp(suffix, "nextn_predict_layers") == 0;
@@ -326,6 +331,7 @@ static void features_in_use(void **state) {
         tiny_set_int(&m, "attention.causal", HTH_GGUF_BOOL, 0);
         expect(&m, HEARTH_UNSUPPORTED, "attention.causal\" is not known");
         static const uint32_t sections[] = {0, 4, 0, 0};
+        if (tiny_is_hybrid(tiny_architectures[a])) continue;
         tiny_make(&m, tiny_architectures[a]);
         tiny_set_array(&m, "rope.dimension_sections", HTH_GGUF_I32, 4, sections);
         expect(&m, HEARTH_UNSUPPORTED, "rope.dimension_sections\" is not known");
