@@ -5,8 +5,9 @@ float32 model of the dequantized weights, and perplexity, on the same English te
 usage: check_real.py [NAME ...] [--hearth PROGRAM] [--bytes N] [--threads N] [--option WORD ...]
 NAME as in fetch_models.sh (default: all that are in the cache). Limits: KL at most 1.05 x llama.cpp's, top token at
 most 0.3 points less often the same, perplexity within 0.3 %. Rounding activations to int8 is noise: the standard error
-of its share in the perplexity is printed, and only a text that makes it small against 0.3 % can judge. What transformers and llama.cpp compute is kept in
-<cache>/oracle (some GB); without Hearth's program only that part runs.
+of its share in the perplexity is printed, and only a text that makes it small against 0.3 % can judge.
+What transformers and llama.cpp compute is kept in <cache>/oracle (some GB); without Hearth's program only that part
+runs.
 """
 import argparse
 import json

@@ -38,7 +38,8 @@ if(NOT HEARTH_SANITIZE)
   hearth_mutant(block_fill_forgotten TEST marks SOURCE engine/session.c
     FROM "&& slot < pool->fill[s->blocks[at]]" TO "&& slot + 1 < pool->fill[s->blocks[at]]")
   hearth_mutant(block_copy_not_counted_ahead TEST marks SOURCE engine/session.c
-    FROM "hth_blocks_for(to) - hth_blocks_for(from) + parts" TO "hth_blocks_for(to) - hth_blocks_for(from) - 1 + parts * 0")
+    FROM "hth_blocks_for(to) - hth_blocks_for(from) + parts"
+    TO "hth_blocks_for(to) - hth_blocks_for(from) - 1 + parts * 0")
   hearth_mutant(mark_holds_no_blocks TEST marks SOURCE engine/marks.c
     FROM "hth_blocks_hold(&e->blocks, m->blocks[i]); } e->marks.used++;" TO "} e->marks.used++;")
   hearth_mutant(mark_tokens_one_short TEST marks SOURCE engine/marks.c
@@ -57,9 +58,11 @@ if(NOT HEARTH_SANITIZE)
   hearth_mutant(state_delta_not_copied TEST marks SOURCE backends/cpu/scan.c
     FROM "i < l.count; i++) memcpy(to + l.first"
     TO "i < l.count && t->step->op->opcode == HTH_OP_CONV_RING; i++) memcpy(to + l.first")
+  string(CONCAT live "row = pass->marks[m].row; if (m + 1 == pass->n_marks) { advance(exe, &t, row, end); row = end; } "
+    "leave_mark(exe, &t, l, pass->marks[m].slot);")
   hearth_mutant(state_from_live_buffer TEST marks SOURCE backends/cpu/scan.c
     FROM "row = pass->marks[m].row; leave_mark(exe, &t, l, pass->marks[m].slot);"
-    TO "row = pass->marks[m].row; if (m + 1 == pass->n_marks) { advance(exe, &t, row, end); row = end; } leave_mark(exe, &t, l, pass->marks[m].slot);")
+    TO "${live}")
   hearth_mutant(state_not_zeroed_at_start TEST marks SOURCE backends/cpu/scan.c
     FROM "if (row < end && pass->positions[row] == 0) zero(&t, l);" TO "(void)zero;")
   hearth_mutant(mark_off_by_one TEST marks SOURCE engine/schedule.c
