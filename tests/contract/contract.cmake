@@ -7,11 +7,12 @@ else()
   hearth_test(contract_same_bits contract/same_bits.c ARGS ${models}/llama-mixed.gguf)
   add_test(NAME contract_same_bits_window COMMAND contract_same_bits ${models}/tiny-gemma3-bf16.gguf)
   add_test(NAME contract_same_bits_experts COMMAND contract_same_bits ${models}/tiny-qwen3moe-bf16.gguf)
+  add_test(NAME contract_same_bits_sinks COMMAND contract_same_bits ${models}/tiny-gptoss-mxfp4-bf16.gguf)
   add_test(NAME contract_same_bits_hybrid COMMAND contract_same_bits ${models}/tiny-qwen35moe-bf16.gguf)
 endif()
 add_test(NAME contract_same_bits_cli COMMAND ${CMAKE_CURRENT_LIST_DIR}/same_bits.py $<TARGET_FILE:hearth>
   ${models}/llama-mixed.gguf ${models}/tiny-gemma3-bf16.gguf ${models}/tiny-gpt2-bf16.gguf
-  ${models}/tiny-qwen35moe-bf16.gguf)
+  ${models}/tiny-qwen35moe-bf16.gguf ${models}/tiny-gptoss-mxfp4-bf16.gguf)
 set_property(TEST contract_same_bits_cli APPEND PROPERTY LABELS slow)
 # A trained hybrid with experts, quantized: what it was told is in its recurrent state.
 hearth_test(contract_code_word contract/code_word.c ARGS ${models}/q35-q4_0.gguf)

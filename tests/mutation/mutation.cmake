@@ -92,4 +92,28 @@ if(NOT HEARTH_SANITIZE)
   hearth_mutant(linear_block_rounded_twice TEST linear SOURCE backends/cpu/ref/linear.c
     FROM "acc[i] = fmaf(block_value(&w, x, r + i, b), x->d[(r + i) * x->blocks + b], acc[i]);"
     TO "acc[i] += block_value(&w, x, r + i, b) * x->d[(r + i) * x->blocks + b];")
+
+  # Mixtures of experts.
+  hearth_mutant_test(experts ${PROJECT_SOURCE_DIR}/tests/unit/experts_op.c)
+  hearth_mutant(experts_added_in_decreasing_order TEST experts SOURCE backends/cpu/experts.c
+    FROM "for (int64_t i = 0; i < room->active; i++) for (int64_t p"
+    TO "for (int64_t i = room->active - 1; i >= 0; i--) for (int64_t p")
+  hearth_mutant(experts_rows_of_the_pair_before TEST experts SOURCE backends/cpu/experts.c
+    FROM "int64_t row = room->row[pair];" TO "int64_t row = room->row[pair > 0 ? pair - 1 : 0];")
+  hearth_mutant(experts_bias_of_another TEST experts SOURCE backends/cpu/experts.c
+    FROM "lease->expert * p->columns + c0" TO "c0")
+  hearth_mutant(experts_later_rows_weighted_like_the_first TEST experts SOURCE backends/cpu/experts.c
+    FROM "room->weight[p]," TO "room->weight[p - p0 + room->first[active]],")
+  hearth_mutant(experts_out_not_cleared TEST experts SOURCE backends/cpu/experts.c
+    FROM "memset(s->out.base + r * s->out.ld + c0, 0," TO "if (c0 == 0) memset(s->out.base + r * s->out.ld + c0, 0,")
+  hearth_mutant(experts_kept TEST experts SOURCE backends/cpu/experts.c
+    FROM "hth_expert_release(exe->store, exe->room.leases, exe->room.active);"
+    TO "hth_expert_release(exe->store, exe->room.leases, exe->room.active - (exe->room.active > 1));")
+  hearth_mutant(router_fault_of_the_output_row TEST experts SOURCE backends/cpu/units.c
+    FROM "outs ? exe->frame.pass->out_rows[r] : r" TO "r")
+  hearth_mutant_test(router ${PROJECT_SOURCE_DIR}/tests/unit/experts_router.c)
+  hearth_mutant(router_ties_to_the_higher TEST router SOURCE backends/cpu/ref/router.c
+    FROM "!(z[i] > top[count - 1])" TO "!(z[i] >= top[count - 1])")
+  hearth_mutant(router_weights_by_size TEST router SOURCE backends/cpu/ref/router.c
+    FROM "sort_increasing(ids, used);" TO "(void)sort_increasing;")
 endif()
