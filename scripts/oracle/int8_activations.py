@@ -65,7 +65,9 @@ def apply(model, file):
     tied = blocks.get("model.embed_tokens", 0)
     for name, module in model.named_modules():
         if name.endswith("mlp.experts"):
-            forward = experts_forward(blocks[name + ".gate_proj"], blocks[name + ".down_proj"])
+            joined = name + ".gate_up_proj"  # in one tensor, or gate and up in one each
+            forward = experts_forward(blocks[joined] if joined in blocks else blocks[name + ".gate_proj"],
+                                      blocks[name + ".down_proj"])
             module.forward = types.MethodType(forward, module)
         elif isinstance(module, torch.nn.Linear):
             joined = name.replace("in_proj_qkvz", "in_proj_qkv")
