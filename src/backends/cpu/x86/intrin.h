@@ -20,7 +20,7 @@
 #endif
 #if defined(HTH_SANITIZED) || defined(HTH_EMULATED)
 #define HTH_INLINE static inline
-#define HTH_UNROLL _Pragma("GCC unroll 1")
+#define HTH_UNROLL
 #else
 #define HTH_INLINE static inline __attribute__((always_inline))
 #ifdef __clang__
