@@ -9,6 +9,7 @@ else()
   add_test(NAME contract_same_bits_experts COMMAND contract_same_bits ${models}/tiny-qwen3moe-bf16.gguf)
   add_test(NAME contract_same_bits_sinks COMMAND contract_same_bits ${models}/tiny-gptoss-mxfp4-bf16.gguf)
   add_test(NAME contract_same_bits_hybrid COMMAND contract_same_bits ${models}/tiny-qwen35moe-bf16.gguf)
+  add_test(NAME contract_same_bits_quantized COMMAND contract_same_bits ${models}/q35-q4_0.gguf)
 endif()
 add_test(NAME contract_same_bits_cli COMMAND ${CMAKE_CURRENT_LIST_DIR}/same_bits.py $<TARGET_FILE:hearth>
   ${models}/llama-mixed.gguf ${models}/tiny-gemma3-bf16.gguf ${models}/tiny-gpt2-bf16.gguf
