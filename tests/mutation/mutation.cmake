@@ -96,14 +96,14 @@ if(NOT HEARTH_SANITIZE)
   # Mixtures of experts.
   hearth_mutant_test(experts ${PROJECT_SOURCE_DIR}/tests/unit/experts_op.c)
   hearth_mutant(experts_added_in_decreasing_order TEST experts SOURCE backends/cpu/experts.c
-    FROM "for (int64_t i = 0; i < room->active; i++) for (int64_t p"
-    TO "for (int64_t i = room->active - 1; i >= 0; i--) for (int64_t p")
+    FROM "for (int64_t i = 0; i < room->active; i++) add_out"
+    TO "for (int64_t i = room->active - 1; i >= 0; i--) add_out")
   hearth_mutant(experts_rows_of_the_pair_before TEST experts SOURCE backends/cpu/experts.c
     FROM "int64_t row = room->row[pair];" TO "int64_t row = room->row[pair > 0 ? pair - 1 : 0];")
   hearth_mutant(experts_bias_of_another TEST experts SOURCE backends/cpu/experts.c
     FROM "lease->expert * p->columns + c0" TO "c0")
-  hearth_mutant(experts_later_rows_weighted_like_the_first TEST experts SOURCE backends/cpu/experts.c
-    FROM "room->weight[p]," TO "room->weight[p - p0 + room->first[active]],")
+  hearth_mutant(experts_rows_weighted_like_the_first TEST experts SOURCE backends/cpu/experts.c
+    FROM "room->weight[p]," TO "room->weight[p0],")
   hearth_mutant(experts_out_not_cleared TEST experts SOURCE backends/cpu/experts.c
     FROM "memset(s->out.base + r * s->out.ld + c0, 0," TO "if (c0 == 0) memset(s->out.base + r * s->out.ld + c0, 0,")
   hearth_mutant(experts_kept TEST experts SOURCE backends/cpu/experts.c

@@ -19,7 +19,7 @@
 #include "backends/cpu/executable.h"
 
 enum { GROUP, GATHER, IN, MID, OUT, PHASES };
-enum { OUT_ROWS = 128, OUT_COLUMNS = 128 }; /* of a down product that lies in scratch */
+enum { OUT_COLUMNS = 128 }; /* of a down product, which lies in scratch for all rows of an expert */
 
 /* One of the three products of an expert. */
 typedef struct product {
@@ -121,8 +121,7 @@ void hth_experts_free(hth_executable *exe) {
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 size_t hth_experts_scratch(const hth_executable *exe) {
-    (void)exe;
-    return OUT_ROWS * OUT_COLUMNS * sizeof(float);
+    return (size_t)exe->limits.extents.value[HTH_ROWS] * OUT_COLUMNS * sizeof(float);
 }
 
 void hth_experts_carve(hth_executable *exe, hth_arena *a) {
@@ -291,10 +290,11 @@ static void work_in(hth_executable *exe, const hth_experts_step *s, int64_t rows
 
 /* ---- OUT --------------------------------------------------------------------------------------------------------- */
 
-/* Add columns c0 .. c1-1 of an active expert's down, weighted, for pairs p0 .. p1-1 of it. */
-static void add_out(hth_executable *exe, const hth_experts_step *s, int64_t active, int64_t p0, int64_t p1, int64_t c0,
-                    int64_t c1, hth_worker *w) {
+/* Add columns c0 .. c1-1 of an active expert's down, weighted, for its pairs. */
+static void add_out(hth_executable *exe, const hth_experts_step *s, int64_t active, int64_t c0, int64_t c1,
+                    hth_worker *w) {
     const hth_experts_room *room = &exe->room;
+    const int64_t p0 = room->first[active], p1 = room->first[active + 1];
     float *y = w->experts;
     hth_linear a = product_at(s, HTH_EXPERT_DOWN, &room->leases[active], c0);
     hth_qact q;
@@ -320,9 +320,7 @@ static void work_out(hth_executable *exe, const hth_experts_step *s, int64_t row
         int64_t c1 = min64(c0 + piece, s->n);
         for (int64_t r = 0; r < rows; r++)
             memset(s->out.base + r * s->out.ld + c0, 0, (size_t)(c1 - c0) * sizeof(float));
-        for (int64_t i = 0; i < room->active; i++)
-            for (int64_t p = room->first[i]; p < room->first[i + 1]; p += OUT_ROWS)
-                add_out(exe, s, i, p, min64(p + OUT_ROWS, room->first[i + 1]), c0, c1, w);
+        for (int64_t i = 0; i < room->active; i++) add_out(exe, s, i, c0, c1, w);
     }
 }
 
@@ -363,6 +361,6 @@ void hth_experts_warm(hth_executable *exe, const hth_stage *stage, hth_worker *w
     run_in(exe, s, HTH_EXPERT_GATE, 0, 0, min64(16, s->f), false, w);
     run_in(exe, s, HTH_EXPERT_UP, 0, 0, min64(16, s->f), false, w);
     finish_hidden(exe, s, 0);
-    add_out(exe, s, 0, 0, 1, 0, min64(16, s->n), w);
+    add_out(exe, s, 0, 0, min64(16, s->n), w);
     hth_experts_done(exe, stage);
 }
