@@ -20,15 +20,24 @@
 #endif
 #if defined(HTH_SANITIZED) || defined(HTH_EMULATED)
 #define HTH_INLINE static inline
-#define HTH_UNROLL
 #else
 #define HTH_INLINE static inline __attribute__((always_inline))
-#ifdef __clang__
-/* It takes GCC's pragma for a partial unrolling, which leaves the sums of a tile in memory. */
-#define HTH_UNROLL _Pragma("clang loop unroll(full)")
+#endif
+
+/* Before a loop that must dissolve into its passes. Clang takes GCC's pragma for a partial unrolling, which leaves the
+ * sums of a tile in memory. */
+#ifndef __clang__
+#ifdef HTH_SANITIZED
+#define HTH_UNROLL /* a sanitizer splits a loop's condition, and then GCC refuses the annotation */
+#elif defined(HTH_EMULATED)
+#define HTH_UNROLL _Pragma("GCC unroll 1")
 #else
 #define HTH_UNROLL _Pragma("GCC unroll 16")
 #endif
+#elif defined(HTH_SANITIZED) || defined(HTH_EMULATED)
+#define HTH_UNROLL _Pragma("clang loop unroll(disable)")
+#else
+#define HTH_UNROLL _Pragma("clang loop unroll(full)")
 #endif
 
 #endif
