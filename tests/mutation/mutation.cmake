@@ -116,4 +116,10 @@ if(NOT HEARTH_SANITIZE)
     FROM "!(z[i] > top[count - 1])" TO "!(z[i] >= top[count - 1])")
   hearth_mutant(router_weights_by_size TEST router SOURCE backends/cpu/ref/router.c
     FROM "sort_increasing(ids, used);" TO "(void)sort_increasing;")
+
+  # Right bits at several times the work.
+  hearth_mutant_test(work ${PROJECT_SOURCE_DIR}/tests/unit/work_test.c)
+  hearth_mutant(experts_weights_read_row_by_row TEST work SOURCE backends/cpu/experts.c
+    FROM "s->products[HTH_EXPERT_DOWN].run(&a, 0, c1 - c0, 0, p1 - p0, w->linear);"
+    TO "for (int r = 0; r < p1 - p0; r++) s->products[2].run(&a, 0, c1 - c0, r, r + 1, w->linear);")
 endif()
