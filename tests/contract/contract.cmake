@@ -3,6 +3,7 @@ set(models ${PROJECT_SOURCE_DIR}/tests/data/models)
 if(HEARTH_SANITIZE)
   # A walk of a few steps on the smaller model: instrumented kernels are slow.
   hearth_test(contract_same_bits contract/same_bits.c LABELS threaded ARGS ${models}/tiny-gemma3-bf16.gguf 15)
+  add_test(NAME contract_same_bits_hybrid COMMAND contract_same_bits ${models}/tiny-qwen35moe-bf16.gguf 15)
 else()
   hearth_test(contract_same_bits contract/same_bits.c ARGS ${models}/llama-mixed.gguf)
   add_test(NAME contract_same_bits_window COMMAND contract_same_bits ${models}/tiny-gemma3-bf16.gguf)
