@@ -42,7 +42,7 @@ static void add_term(hearth_engine *e, const char *what, uint64_t bytes, int map
 static uint64_t weight_bytes(const hearth_engine *e) {
     uint64_t bytes = 0;
     for (int i = 0; i < e->program->n_tensors; i++)
-        if (e->program->tensors[i].class == HTH_WEIGHT) bytes += e->program->tensors[i].weight.bytes;
+        if (e->program->tensors[i].class == HTH_WEIGHT) bytes += hth_weight_bytes(&e->program->tensors[i]);
     return bytes;
 }
 

@@ -46,7 +46,7 @@ hearth_status hth_make_resident(const hearth_engine *e, bool lock, uint64_t *byt
             if (p->ops[i].opcode == HTH_OP_EMBED || !read_whole(p, id)) continue;
             const hth_weight *w = &p->tensors[id].weight;
             HTH_TRY(populate(&e->files[w->file], w, lock, err));
-            *bytes += w->bytes;
+            *bytes += hth_weight_bytes(&p->tensors[id]);
         }
     return HEARTH_OK;
 }

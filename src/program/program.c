@@ -8,6 +8,12 @@ int64_t hth_tensor_elements(const hth_tensor *t, const hth_extents *extents) {
     return n;
 }
 
+uint64_t hth_weight_bytes(const hth_tensor *weight) {
+    if (weight->weight.slab_stride == 0) return weight->weight.bytes;
+    const hth_dtype_info *info = hth_dtype_find((uint32_t)weight->dtype);
+    return (uint64_t)(weight->dims[1].n * weight->dims[2].n) * hth_row_bytes(info, (uint64_t)weight->dims[0].n);
+}
+
 void hth_program_free(hth_program **program) {
     hth_program *p = *program;
     if (!p) return;

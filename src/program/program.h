@@ -128,6 +128,9 @@ typedef struct hth_extents {
 /* Elements of a tensor for given extents. */
 int64_t hth_tensor_elements(const hth_tensor *t, const hth_extents *extents);
 
+/* Bytes of a weight itself, without those of others between its slabs. */
+uint64_t hth_weight_bytes(const hth_tensor *weight);
+
 void hth_program_free(hth_program **program);
 
 /* Check the invariants; HEARTH_BAD_FILE when a file's shapes led to a broken program, with site and reason. */

@@ -261,6 +261,8 @@ static void gate_and_up_in_one(void **state) {
     assert_int_equal(up->weight.offset - gate->weight.offset, 32 * row);
     assert_int_equal(up->weight.bytes, (3 * 64 + 32) * row);
     assert_int_equal(gate->dims[1].n, 32);
+    assert_int_equal(hth_weight_bytes(gate) + hth_weight_bytes(up), 4 * 64 * row); /* nothing is counted twice */
+    assert_int_equal(hth_weight_bytes(&p->tensors[experts->weight[2]]), 4 * 64 * 32 * sizeof(float));
     hth_program_free(&p);
     tiny_add_slabs(&m, "blk.1.ffn_up_exps.weight", HTH_F32, 64, 32, 4);
     expect(&m, HEARTH_UNSUPPORTED, "tensor blk.1.ffn_up_exps.weight is not known");
