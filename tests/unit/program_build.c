@@ -178,7 +178,7 @@ static void the_print(void **state) {
         "  heads 2/1 grouped head 8 + 8 eps 1e-06  -> [16, ROWS]",
         "  8..15 of each 16  -> [16, ROWS]",
         "   24 router      blk.3.router     blk.3.choices [4, ROWS]  top 2 softmax  -> [4, ROWS]",
-        "   25 experts     blk.3.experts    blk.3.delta_out [32, ROWS], blk.3.router [4, ROWS]; gate_exps F32 [32, 8, "
+        "   25 experts     blk.3.experts    blk.3.delta_out [32, ROWS], blk.3.router [4, ROWS]; gate_exps F32 [32, 8, ",
         "4], ",
         "  used 2 swiglu_clamped  -> [32, ROWS]",
         "   30 linear      output           layer_norm [32, OUTS]; output.w F32 [32, 10]  -> [10, OUTS]  @logits\n",
