@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -112,11 +113,18 @@ void hth_progress_end(void) {
     say.line_open = false;
 }
 
+/* Of a write that did not go through hth_out, why it failed is no longer known. That the reader is gone still shows. */
+static bool reader_is_gone(void) {
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
 int hth_say_end(int status) {
     hth_progress_end();
     errno = 0;
     out_result(!ferror(stdout) && fclose(stdout) == 0); /* some file systems say only now that the disk is full */
     if (!say.out_errno) return status;
+    if (say.out_errno < 0 && reader_is_gone()) say.out_errno = EPIPE;
     const char *reason = say.out_errno > 0 ? strerror(say.out_errno) : "a write failed";
     if (say.out_errno != EPIPE) hth_complain("cannot write to standard output: %s", reason);
     return status == HTH_EXIT_OK ? HTH_EXIT_FAILED : status;

@@ -58,6 +58,16 @@ class Outputs(ProgramTest):
         self.assertEqual(message, b"")
         process.stderr.close()
 
+    def test_a_reader_that_is_gone_already(self):
+        # Written past hth_out, so that say.c has to find out why it failed; without that it complained.
+        for args in (["explain", "-m", MODEL], ["explain", "-m", MODEL, "--json"], ["inspect", "-m", MODEL, "--json"]):
+            reader, writer = os.pipe()
+            os.close(reader)
+            process = start(args, stdout=writer, stderr=subprocess.PIPE)
+            os.close(writer)
+            message = process.communicate(timeout=TIMEOUT)[1]
+            self.assertEqual((process.returncode, message), (1, b""), args)
+
     def test_text_comes_as_it_is_made(self):
         process = start(LONG, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.assertTrue(os.read(process.stdout.fileno(), 100))
