@@ -5,8 +5,8 @@
 #include "cli/bench.h"
 
 enum {
-    WIDTH = 760,
-    LEFT = 190, /* where bars begin */
+    WIDTH = 850,
+    LEFT = 280, /* where bars begin: room for "65536 tokens after 65536, 65536 marks" */
     BARS = 460, /* the longest bar */
     ROW = 30,   /* from one bar to the next */
     BAR = 18,
@@ -40,7 +40,7 @@ static void put_grid(FILE *out, double top, int y, int height) {
     for (double at = 0; at <= top * 1.0001; at += step) {
         double x = LEFT + BARS * at / top;
         fprintf(out, "<line x1='%.1f' y1='%d' x2='%.1f' y2='%d' class='grid'/>\n", x, y - 6, x, y + height);
-        fprintf(out, "<text x='%.1f' y='%d' class='tick'>%g</text>\n", x, y + height + 14, at);
+        fprintf(out, "<text x='%.1f' y='%d' class='tick'>%.9g</text>\n", x, y + height + 14, at);
     }
 }
 
@@ -55,7 +55,8 @@ static void put_bar(FILE *out, const hth_bench_row *row, double top, int y) {
     double from = LEFT + row->least * scale, to = LEFT + row->most * scale;
     fprintf(out, "<path d='M%.1f %.1fH%.1fM%.1f %.1fv8M%.1f %.1fv8' class='whisker'/>\n", from, middle, to, from,
             middle - 4, to, middle - 4);
-    fprintf(out, "<text x='%.1f' y='%.1f' class='value'>%.4g</text>\n", to + 8, middle + 4, row->median);
+    int digits = row->median >= 1000 ? 0 : row->median >= 100 ? 1 : row->median >= 10 ? 2 : 3;
+    fprintf(out, "<text x='%.1f' y='%.1f' class='value'>%.*f</text>\n", to + 8, middle + 4, digits, row->median);
 }
 
 /* The bars of one kind from y on; where the next may begin. */
