@@ -22,7 +22,7 @@
     X(KV, "kv", "", CHOICE, ENGINE, "f16", 0, 0, "f16|f32", "",                                                        \
       "type of the KV cache")                                                                                          \
     X(MEMORY, "memory", "", INT, ENGINE, "0", 0, 0x1p60, "", "bytes",                                                  \
-      "budget of the plan; 0: what the system has free")                                                               \
+      "budget of the plan in bytes, or with k, m, g, t; 0: what the system has free")                                  \
     X(THREADS, "threads", "", INT, ENGINE, "0", 0, 1024, "", "threads",                                                \
       "threads that compute; 0: the physical cores allowed")                                                           \
     X(PIN, "pin", "", BOOL, ENGINE, "off", 0, 0, "", "",                                                               \
