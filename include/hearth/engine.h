@@ -154,9 +154,9 @@ typedef struct hearth_sync_report {
 /* Make the session hold exactly `tokens` (count >= 1): keep what the session or a mark has of them, go back, compute
  * the rest. *logits are those of the last token, valid until the next call on the engine; it is computed again when the
  * whole request was held. marks[0 .. mark_count-1], by increasing position up to count, are left on the way; one in the
- * part that is kept gets the id of the mark which is there already, else 0. marks, logits and report may be NULL.
- * HEARTH_TOO_LONG, with both numbers, when the context, the slots for marks or the KV blocks are too few: then nothing
- * has changed. */
+ * part that is kept, or at its end, gets the id of the mark which is there already; where there is none, one at the end
+ * is left and one before it gets 0. marks, logits and report may be NULL. HEARTH_TOO_LONG, with both numbers, when the
+ * context, the slots for marks or the KV blocks are too few: then nothing has changed. */
 HEARTH_API hearth_status hearth_session_sync(hearth_session *session, const hearth_token *tokens, int64_t count,
                                              hearth_mark *marks, size_t mark_count, const float **logits,
                                              hearth_sync_report *report, hearth_error *err);

@@ -94,14 +94,16 @@ void hth_session_reserve(hearth_session *s, int64_t position) {
     }
 }
 
-/* Blocks to go on from `from` to `to`: one more than the tokens need where the first may have to be a copy. */
-static int64_t blocks_needed(const hth_blocks *pool, const int32_t *blocks, int64_t from, int64_t to) {
-    bool parts = from % HTH_BLOCK_POSITIONS > 0 && pool->references[blocks[from / HTH_BLOCK_POSITIONS]] > 1;
+/* Blocks for the session to go on from `from`, at most its position, to `to`: one more than the tokens need where the
+ * first may have to be a copy. */
+static int64_t blocks_needed(const hearth_session *s, int64_t from, int64_t to) {
+    int64_t at = from / HTH_BLOCK_POSITIONS;
+    bool parts = from % HTH_BLOCK_POSITIONS > 0 && s->engine->blocks.references[s->blocks[at]] > 1;
     return hth_blocks_for(to) - hth_blocks_for(from) + parts;
 }
 
 int64_t hth_session_need(const hearth_session *s, int64_t to) {
-    return blocks_needed(&s->engine->blocks, s->blocks, s->position, to);
+    return blocks_needed(s, s->position, to);
 }
 
 int64_t hth_common_prefix(const hearth_token *a, int64_t a_count, const hearth_token *b, int64_t b_count) {
@@ -146,12 +148,22 @@ static origin find_origin(const hearth_session *s, const hearth_token *tokens, i
 /* Whether the blocks will do once the session has let go of what it does not keep. */
 static hearth_status check_blocks(const hearth_session *s, const origin *from, int64_t count, hearth_error *err) {
     const hth_blocks *pool = &s->engine->blocks;
-    int64_t available = pool->free_count;
-    const int32_t *blocks = from->mark ? from->mark->blocks : s->blocks;
+    int64_t available = pool->free_count, need;
     for (int64_t i = from->mark ? 0 : hth_blocks_for(from->kept); i < hth_blocks_for(s->position); i++)
         if (pool->references[s->blocks[i]] == 1) available++;
-    int64_t need = blocks_needed(pool, blocks, from->kept, count);
+    /* What a mark gives, the mark and the session will both hold. */
+    if (from->mark) need = hth_blocks_for(count) - from->kept / HTH_BLOCK_POSITIONS;
+    else need = blocks_needed(s, from->kept, count);
     return need <= available ? HEARTH_OK : hth_blocks_short(s->engine, need, available, err);
+}
+
+/* How many of the marks are not left by the run: those in what is kept, and one at its end that is there already. */
+static size_t count_held(const hearth_engine *e, const hearth_token *tokens, const hearth_mark *marks,
+                         size_t mark_count, int64_t kept) {
+    size_t held = 0;
+    while (held < mark_count && marks[held].position < kept) held++;
+    bool at_end = held < mark_count && marks[held].position == kept;
+    return held + (at_end && hth_marks_on_way(e, tokens, kept, true));
 }
 
 static hearth_status check_sync(const hearth_session *s, const hearth_token *tokens, int64_t count,
@@ -162,9 +174,7 @@ static hearth_status check_sync(const hearth_session *s, const hearth_token *tok
             return hth_fail(err, HEARTH_BAD_ARGUMENT, "token %lld of the request is %d: the model has ids 0 to %lld",
                             (long long)i, tokens[i], (long long)e->program->n_vocab - 1);
     HTH_TRY(hth_marks_check(marks, mark_count, 0, count, err));
-    size_t held = 0;
-    while (held < mark_count && marks[held].position < from->kept) held++;
-    HTH_TRY(hth_marks_fit(e, mark_count - held, err));
+    HTH_TRY(hth_marks_fit(e, mark_count - count_held(e, tokens, marks, mark_count, from->kept), err));
     return check_blocks(s, from, count, err);
 }
 
@@ -186,13 +196,13 @@ hearth_status hearth_session_sync(hearth_session *s, const hearth_token *tokens,
     const origin from = find_origin(s, tokens, count);
     const int64_t restored = from.mark ? from.mark->id : 0;
     uint64_t passes = e->counters.passes;
-    size_t held = 0;
     for (size_t i = 0; i < mark_count; i++) marks[i].id = 0;
     /* All is checked before anything changes: the way back is taken only when the run will go through. */
     HTH_TRY(check_sync(s, tokens, count, marks, mark_count, &from, err));
-    for (; held < mark_count && marks[held].position < from.kept; held++) {
-        const hth_mark *there = hth_marks_on_way(e, tokens, marks[held].position, true);
-        marks[held].id = there ? there->id : 0;
+    const size_t held = count_held(e, tokens, marks, mark_count, from.kept);
+    for (size_t i = 0; i < held; i++) {
+        const hth_mark *there = hth_marks_on_way(e, tokens, marks[i].position, true);
+        marks[i].id = there ? there->id : 0;
     }
     HTH_TRY(go_back(s, &from, err));
     hearth_item item = {.session = s,

@@ -324,6 +324,33 @@ static void test_sync(void **state) {
     free(want), free(want_other);
 }
 
+/* A sync asked for a mark where a mark is already, at the very end of what is kept, does not take a second slot. */
+static void test_sync_asks_again(void **state) {
+    (void)state;
+    OPEN("mark-slots", "2", "sessions", "2");
+    hearth_token text[CONTEXT];
+    memcpy(text, tokens, sizeof text);
+    hearth_session *s = new_session();
+    hearth_error err = {0};
+    hearth_mark first = {.position = 60};
+    hearth_sync_report report;
+    assert_int_equal(hearth_session_sync(s, text, 80, &first, 1, NULL, NULL, &err), HEARTH_OK);
+    for (int turn = 0; turn < 3; turn++) {
+        text[60] = others[turn];
+        hearth_mark again = {.position = 60};
+        float *want = alone(text, 80);
+        const float *logits;
+        assert_int_equal(hearth_session_sync(s, text, 80, &again, 1, &logits, &report, &err), HEARTH_OK);
+        assert_int_equal(report.kept, 60);
+        assert_int_equal(again.id, first.id);
+        assert_int_equal(counters().marks_used, 1);
+        assert_memory_equal(logits, want, row_bytes);
+        free(want);
+    }
+    hearth_session_free(&s);
+    hearth_engine_close(&engine);
+}
+
 /* A stop between two passes: the marks that were reached are there, the others are not. */
 static int stop_after_second(void *context, int64_t done, int64_t total) {
     (void)total;
@@ -378,6 +405,30 @@ static void test_blocks_run_out(void **state) {
     hearth_engine_close(&engine);
 }
 
+/* A sync that goes back to a mark shares its last block with it, and so may need a copy of that block. One block short,
+ * it is refused before the session leaves its place. */
+static void test_refused_sync_stays(void **state) {
+    (void)state;
+    OPEN("mark-slots", "2");
+    hearth_session *s = new_session();
+    hearth_error err = {0};
+    hearth_mark near = {.position = 100}, far = {.position = 192};
+    hearth_token text[CONTEXT];
+    memcpy(text, tokens, 100 * sizeof *text);
+    memcpy(text + 100, others, 100 * sizeof *text);
+    run(s, tokens, 120, &near, 1);
+    assert_int_equal(hearth_session_truncate(s, 0, &err), HEARTH_OK);
+    run(s, others, 192, &far, 1);
+    assert_int_equal(counters().blocks_total - counters().blocks_used, 1);
+    assert_int_equal(hearth_session_sync(s, text, 130, NULL, 0, NULL, NULL, &err), HEARTH_TOO_LONG);
+    assert_non_null(strstr(err.text, "2 KV blocks are needed and 1 of 6 are free"));
+    assert_int_equal(hearth_session_position(s), 192);
+    assert_memory_equal(hearth_session_tokens(s), others, 192 * sizeof *others);
+    assert_int_equal(counters().restores, 0);
+    hearth_session_free(&s);
+    hearth_engine_close(&engine);
+}
+
 #define FOR_ALL(test)                                                                                                  \
     static void test##_all(void **state) {                                                                             \
         for (int i = 0; i < MODELS; i++) {                                                                             \
@@ -391,8 +442,10 @@ FOR_ALL(test_write_below_mark)
 FOR_ALL(test_refusals)
 FOR_ALL(test_truncate)
 FOR_ALL(test_sync)
+FOR_ALL(test_sync_asks_again)
 FOR_ALL(test_cancelled)
 FOR_ALL(test_blocks_run_out)
+FOR_ALL(test_refused_sync_stays)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -402,8 +455,10 @@ int main(void) {
         cmocka_unit_test(test_refusals_all),
         cmocka_unit_test(test_truncate_all),
         cmocka_unit_test(test_sync_all),
+        cmocka_unit_test(test_sync_asks_again_all),
         cmocka_unit_test(test_cancelled_all),
         cmocka_unit_test(test_blocks_run_out_all),
+        cmocka_unit_test(test_refused_sync_stays_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
