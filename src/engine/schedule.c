@@ -212,8 +212,10 @@ hearth_status hearth_engine_run(hearth_engine *e, hearth_item *items, size_t cou
         e->counters.row_reads += (uint64_t)pass.rows;
         e->counters.outputs += (uint64_t)pass.outs;
         done += pass.rows;
-        if (e->progress && e->progress(e->progress_context, done, rows) != 0 && at.item < count)
+        if (e->progress && e->progress(e->progress_context, done, rows) != 0 && at.item < count) {
+            drop_poisoned_marks(e, items, count);
             return hth_fail(err, HEARTH_CANCELLED, "stopped after %lld of %lld rows", (long long)done, (long long)rows);
+        }
     }
     return deliver(e, items, count, err);
 }

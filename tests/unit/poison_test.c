@@ -124,6 +124,40 @@ static void test_router_names_site(void **state) {
     hearth_engine_close(&engine);
 }
 
+static int stop(void *context, int64_t done, int64_t total) {
+    (void)context;
+    return done < total;
+}
+
+/* A call that is stopped drops the marks of a session which it has poisoned, and keeps those of the others. */
+static void test_stopped_call_drops_marks(void **state) {
+    (void)state;
+    hearth_engine *engine = open_model();
+    hearth_error err = {0};
+    hearth_session *a, *b;
+    hearth_token good[COUNT], bad[COUNT];
+    for (int i = 0; i < COUNT; i++) good[i] = bad[i] = (hearth_token)(10 + i);
+    bad[AT] = BAD;
+    assert_int_equal(hearth_session_create(engine, &a, &err), HEARTH_OK);
+    assert_int_equal(hearth_session_create(engine, &b, &err), HEARTH_OK);
+    hearth_mark mark_a = {.position = AT + 2}, mark_b = {.position = 5};
+    hearth_item items[] = {
+        {.session = b, .tokens = good, .count = 10, .marks = &mark_b, .mark_count = 1},
+        {.session = a, .tokens = bad, .count = COUNT, .marks = &mark_a, .mark_count = 1},
+    };
+    hearth_engine_set_progress(engine, stop, NULL);
+    assert_int_equal(hearth_engine_run(engine, items, 2, &err), HEARTH_CANCELLED);
+    hearth_engine_set_progress(engine, NULL, NULL);
+    assert_int_equal(mark_a.id, 0);
+    assert_true(mark_b.id > 0);
+    assert_int_equal(hearth_engine_marks(engine, NULL, 0), 1);
+    assert_int_equal(hearth_session_truncate(a, 3, &err), HEARTH_POISONED);
+    assert_int_equal(hearth_session_restore(a, mark_b.id, &err), HEARTH_OK);
+    hearth_session_free(&a);
+    hearth_session_free(&b);
+    hearth_engine_close(&engine);
+}
+
 static int remove_model(void **state) {
     (void)state;
     free((void *)(uintptr_t)model_path);
@@ -132,6 +166,9 @@ static int remove_model(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_router_names_site)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_router_names_site),
+        cmocka_unit_test(test_stopped_call_drops_marks),
+    };
     return cmocka_run_group_tests(tests, make_model, remove_model);
 }
