@@ -2,7 +2,7 @@
  *
  * The prompt runs in calls that end at each --cuts position and after at most --outputs rows; with --beside, other
  * sessions run other tokens in the same calls; with --marks, the calls leave marks, and after them the session comes
- * back to each and runs the rest again. None of it may change a bit of what is written.
+ * back to each, the last one first, and runs the rest again. None of it may change a bit of what is written.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -266,11 +266,13 @@ static int run_again(logits_state *s, const hearth_mark *mark) {
     return HTH_EXIT_OK;
 }
 
+/* Last one first, each dropped after its turn: what it alone holds of the first way is then free for the next. */
 static int run_marks_again(logits_state *s) {
     int status = HTH_EXIT_OK;
-    for (size_t i = 0; i < s->n_marks && status == HTH_EXIT_OK; i++) {
-        status = run_again(s, &s->marks[i]);
-        hth_progress("running from marks:", (int64_t)i + 1, (int64_t)s->n_marks);
+    for (size_t i = s->n_marks; i > 0 && status == HTH_EXIT_OK; i--) {
+        status = run_again(s, &s->marks[i - 1]);
+        hearth_mark_drop(s->engine, s->marks[i - 1].id, NULL);
+        hth_progress("running from marks:", (int64_t)(s->n_marks - i) + 1, (int64_t)s->n_marks);
     }
     hth_progress_end();
     return status;

@@ -37,6 +37,16 @@ class Logits(ProgramTest):
                      ["--ctx", "200"], ["--cpu-mask", "ref"]):
             self.assertEqual(self.rows("--tokens", ids, *args)[0], expected, args)
 
+    def test_marks_far_apart(self):
+        """Coming back to the start parts from every block of the first way, which the last mark holds."""
+        ids = ",".join(str(i * 7 % 4096) for i in range(200))
+        expected, _ = self.rows("--tokens", ids)
+        data, report = self.rows("--tokens", ids, "--marks", "0,70,200")
+        self.assertEqual(data, expected)
+        self.assertEqual([mark["rows_again"] for mark in report["marks"]], [200, 130, 0])
+        self.refuse(2, "logits", "-m", MODEL, "--tokens", "1,2,3", "--marks", "4", says="--marks")
+        self.refuse(2, "logits", "-m", MODEL, "--tokens", "1,2,3", "--marks", "2,2", says="--marks")
+
     def test_the_next_token_is_the_largest(self):
         _, report = self.rows("-p", TEXT[:40])
         first = self.report("run", "-m", MODEL, "-p", TEXT[:40], "-n", "1", "--temp", "0", "--ignore-eos")["tokens"]
