@@ -145,7 +145,7 @@ int64_t hth_common_prefix(const hearth_token *a, int64_t a_count, const hearth_t
 hearth_status hth_marks_check(const hearth_mark *marks, size_t count, int64_t from, int64_t to, hearth_error *err);
 /* HEARTH_TOO_LONG, with both numbers, unless a call may leave `count` marks. */
 hearth_status hth_marks_fit(const hearth_engine *engine, size_t count, hearth_error *err);
-/* A free slot other than the first `count` of `taken`; there must be one. */
+/* The free slot after those that a pass has taken already; there must be one. */
 int32_t hth_marks_slot(const hth_marks *marks, const hth_pass_mark *taken, int64_t count);
 /* Keep what the session held at `position` in a slot whose checkpoint is written. The new id. */
 int64_t hth_marks_keep(hearth_session *session, int32_t slot, int64_t position);

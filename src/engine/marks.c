@@ -40,15 +40,9 @@ hearth_status hth_marks_fit(const hearth_engine *e, size_t count, hearth_error *
                     (long long)e->marks.total);
 }
 
-static bool is_taken(const hth_pass_mark *taken, int64_t count, int64_t slot) {
-    for (int64_t i = 0; i < count; i++)
-        if (taken[i].slot == slot) return true;
-    return false;
-}
-
 int32_t hth_marks_slot(const hth_marks *marks, const hth_pass_mark *taken, int64_t count) {
-    int64_t slot = 0;
-    while (marks->marks[slot].id || is_taken(taken, count, slot)) slot++;
+    int64_t slot = count > 0 ? taken[count - 1].slot + 1 : 0;
+    while (slot < marks->total && marks->marks[slot].id) slot++;
     assert(slot < marks->total);
     return (int32_t)slot;
 }
