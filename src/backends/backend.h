@@ -32,11 +32,10 @@ typedef struct hth_file_view {
 
 /* What an executable is planned for. */
 typedef struct hth_limits {
-    hth_extents extents; /* largest rows, outs of one pass, sequences */
+    hth_extents extents; /* largest rows, outs of one pass, sequences, checkpoints */
     int64_t outputs;     /* rows of logits kept for one call (may be more than one pass makes) */
     int64_t blocks;      /* KV blocks in the pool, each of HTH_BLOCK_POSITIONS positions in every layer */
     int64_t context;     /* positions of the longest session */
-    int64_t mark_slots;  /* checkpoints of recurrent state kept at a time */
     hth_dtype kv;        /* F16 or F32 */
 } hth_limits;
 

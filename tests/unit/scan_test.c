@@ -88,7 +88,6 @@ typedef struct machine {
 
 static hearth_status lower(machine *m, hearth_error *err) {
     hth_limits limits = {.extents = {{1, ROWS, ROWS, SLOTS, MARKS}}, .outputs = ROWS, .context = 1, .kv = HTH_F32};
-    limits.mark_slots = MARKS;
     return m->type->lower(m->backend, m->program, &m->file, &limits, &m->exe, err);
 }
 
