@@ -40,6 +40,11 @@ if(NOT HEARTH_SANITIZE)
   hearth_mutant(block_copy_not_counted_ahead TEST marks SOURCE engine/session.c
     FROM "hth_blocks_for(to) - hth_blocks_for(from) + parts"
     TO "hth_blocks_for(to) - hth_blocks_for(from) - 1 + parts * 0")
+  hearth_mutant(block_of_mark_not_counted_ahead TEST marks SOURCE engine/session.c
+    FROM "hth_blocks_for(count) - from->kept / HTH_BLOCK_POSITIONS"
+    TO "hth_blocks_for(count) - hth_blocks_for(from->kept)")
+  hearth_mutant(mark_left_twice TEST marks SOURCE engine/session.c
+    FROM "marks[held].position == kept;" TO "false;")
   hearth_mutant(mark_holds_no_blocks TEST marks SOURCE engine/marks.c
     FROM "hth_blocks_hold(&e->blocks, m->blocks[i]); } e->marks.used++;" TO "} e->marks.used++;")
   hearth_mutant(mark_tokens_one_short TEST marks SOURCE engine/marks.c
