@@ -24,7 +24,8 @@ class Defect(NamedTuple):
 
 def files(root, *suffixes):
     """The tree's files with one of these suffixes (all when none is given), in a fixed order."""
-    found = [path for path in root.iterdir() if path.is_file()]
+    # In a linked worktree .git is a file, with a path of this machine.
+    found = [path for path in root.iterdir() if path.is_file() and path.name != ".git"]
     for folder in FOLDERS:
         found += (path for path in (root / folder).rglob("*") if path.is_file())
     for path in sorted(found):
