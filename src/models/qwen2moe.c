@@ -1,27 +1,6 @@
 /* qwen2moe: qwen2 with a mixture of experts and a gated shared expert for its feed-forward network. */
-#include "models/decoder.h"
-#include "models/moe.h"
+#include "models/qwen.h"
 #include "models/recipes.h"
-#include "models/rope.h"
-
-enum { NEOX = 1 };
-
-static hth_tensor_id block(hth_reading *r, const hth_decoder *d, const hth_moe *m, int i, hth_tensor_id x,
-                           hth_tensor_id angles) {
-    hth_build_scope(r->b, "blk.%d.", i);
-    hth_tensor_id a = hth_decoder_rms_norm(r, d, "attn_norm", x);
-    hth_qkv h = hth_decoder_qkv(r, d, i, a, HTH_BIAS_OPTIONAL);
-    h.q = hth_emit_rope(r->b, "attn_q_rope", h.q, angles, d->dk, NEOX);
-    h.k = hth_emit_rope(r->b, "attn_k_rope", h.k, angles, d->dk, NEOX);
-    hth_tensor_id o = hth_decoder_attention(r, d, i, h, 0, hth_decoder_scale(d->dk), 0);
-    hth_decoder_select(r, d, i, &x, &o);
-    o = hth_decoder_linear(r, "attn_output", o, d->embd, HTH_BIAS_NONE);
-    x = hth_emit_add(r->b, "attn_residual", x, o);
-
-    hth_tensor_id f = hth_decoder_rms_norm(r, d, "ffn_norm", x);
-    f = hth_moe_ffn(r, d, m, i, f);
-    return hth_emit_add(r->b, "ffn_residual", x, f);
-}
 
 static hth_tensor_id forward(hth_reading *r) {
     hth_decoder d;
@@ -30,15 +9,7 @@ static hth_tensor_id forward(hth_reading *r) {
     hth_moe_read(r, &d, &m);
     hth_moe_default_ff(r, &m, m.dense_ff / m.used[0]);
     hth_moe_read_shared(r, &m, m.dense_ff);
-    int64_t n_rot = hth_rope_dims(r, &d);
-    hth_tensor_id angles = hth_rope_angles(r, &d, "rope_angles", n_rot, hth_rope_base(r, "rope.freq_base", 10000));
-
-    hth_tensor_id embd = hth_decoder_token_embd(r, &d);
-    hth_tensor_id x = hth_emit_embed(r->b, "token_embd", hth_build_input(r->b, HTH_INPUT_TOKENS), embd, 1);
-    for (int i = 0; i < d.layers; i++) x = block(r, &d, &m, i, x, angles);
-    hth_build_scope_end(r->b);
-    x = hth_decoder_rms_norm(r, &d, "output_norm", x);
-    return hth_decoder_logits(r, &d, x, embd, 0);
+    return hth_qwen2_model(r, &d, &m);
 }
 
 hearth_status hth_recipe_qwen2moe(const hth_gguf *g, hth_program **out, hearth_error *err) {

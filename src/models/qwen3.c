@@ -1,11 +1,14 @@
 /* qwen3: as qwen2 without biases, with a norm of each query and key head before it is rotated. */
 #include "models/decoder.h"
+#include "models/qwen.h"
 #include "models/recipes.h"
 #include "models/rope.h"
 
 enum { NEOX = 1 };
 
-static hth_tensor_id block(hth_reading *r, const hth_decoder *d, int i, hth_tensor_id x, hth_tensor_id angles) {
+/* moe: NULL when dense. */
+static hth_tensor_id block(hth_reading *r, const hth_decoder *d, const hth_moe *moe, int i, hth_tensor_id x,
+                           hth_tensor_id angles) {
     hth_build_scope(r->b, "blk.%d.", i);
     hth_tensor_id a = hth_decoder_rms_norm(r, d, "attn_norm", x);
     hth_qkv h = hth_decoder_qkv(r, d, i, a, HTH_BIAS_NONE);
@@ -19,22 +22,26 @@ static hth_tensor_id block(hth_reading *r, const hth_decoder *d, int i, hth_tens
     x = hth_emit_add(r->b, "attn_residual", x, o);
 
     hth_tensor_id f = hth_decoder_rms_norm(r, d, "ffn_norm", x);
-    f = hth_decoder_glu_ffn(r, d, i, f, HTH_ACT_SILU, HTH_BIAS_NONE);
+    f = moe ? hth_moe_ffn(r, d, moe, i, f) : hth_decoder_glu_ffn(r, d, i, f, HTH_ACT_SILU, HTH_BIAS_NONE);
     return hth_emit_add(r->b, "ffn_residual", x, f);
+}
+
+hth_tensor_id hth_qwen3_model(hth_reading *r, const hth_decoder *d, const hth_moe *moe) {
+    int64_t n_rot = hth_rope_dims(r, d);
+    hth_tensor_id angles = hth_rope_angles(r, d, "rope_angles", n_rot, hth_rope_base(r, "rope.freq_base", 10000));
+
+    hth_tensor_id embd = hth_decoder_token_embd(r, d);
+    hth_tensor_id x = hth_emit_embed(r->b, "token_embd", hth_build_input(r->b, HTH_INPUT_TOKENS), embd, 1);
+    for (int i = 0; i < d->layers; i++) x = block(r, d, moe, i, x, angles);
+    hth_build_scope_end(r->b);
+    x = hth_decoder_rms_norm(r, d, "output_norm", x);
+    return hth_decoder_logits(r, d, x, embd, 0);
 }
 
 static hth_tensor_id forward(hth_reading *r) {
     hth_decoder d;
     hth_decoder_read(r, "attention.layer_norm_rms_epsilon", &d);
-    int64_t n_rot = hth_rope_dims(r, &d);
-    hth_tensor_id angles = hth_rope_angles(r, &d, "rope_angles", n_rot, hth_rope_base(r, "rope.freq_base", 10000));
-
-    hth_tensor_id embd = hth_decoder_token_embd(r, &d);
-    hth_tensor_id x = hth_emit_embed(r->b, "token_embd", hth_build_input(r->b, HTH_INPUT_TOKENS), embd, 1);
-    for (int i = 0; i < d.layers; i++) x = block(r, &d, i, x, angles);
-    hth_build_scope_end(r->b);
-    x = hth_decoder_rms_norm(r, &d, "output_norm", x);
-    return hth_decoder_logits(r, &d, x, embd, 0);
+    return hth_qwen3_model(r, &d, NULL);
 }
 
 hearth_status hth_recipe_qwen3(const hth_gguf *g, hth_program **out, hearth_error *err) {
