@@ -154,6 +154,8 @@ int64_t hth_marks_keep(hearth_session *session, int32_t slot, int64_t position);
  */
 const hth_mark *hth_marks_on_way(const hearth_engine *engine, const hearth_token *tokens, int64_t position,
                                  bool exactly);
+/* Bring the session's recurrent state, if the model has any, to the mark's; counted as a restore. */
+void hth_mark_restore_state(hearth_session *session, const hth_mark *mark);
 /* Make the session hold what the mark does. */
 void hth_mark_restore(hearth_session *session, const hth_mark *mark);
 

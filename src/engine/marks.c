@@ -82,6 +82,12 @@ hearth_status hearth_mark_drop(hearth_engine *e, int64_t id, hearth_error *err) 
     return HEARTH_OK;
 }
 
+void hth_mark_restore_state(hearth_session *s, const hth_mark *m) {
+    hearth_engine *e = s->engine;
+    if (e->type->has_state(e->exe)) e->type->restore(e->exe, (int32_t)(m - e->marks.marks), (int32_t)(s - e->sessions));
+    e->counters.restores++;
+}
+
 void hth_mark_restore(hearth_session *s, const hth_mark *m) {
     hearth_engine *e = s->engine;
     /* Held before the session lets go of its own: most are the same ones. */
@@ -91,8 +97,7 @@ void hth_mark_restore(hearth_session *s, const hth_mark *m) {
     memcpy(s->tokens, m->tokens, (size_t)m->position * sizeof *s->tokens);
     s->position = m->position;
     s->poison.status = HEARTH_OK;
-    if (e->type->has_state(e->exe)) e->type->restore(e->exe, (int32_t)(m - e->marks.marks), (int32_t)(s - e->sessions));
-    e->counters.restores++;
+    hth_mark_restore_state(s, m);
 }
 
 hearth_status hearth_session_restore(hearth_session *s, int64_t id, hearth_error *err) {

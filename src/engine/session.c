@@ -40,11 +40,10 @@ const hearth_token *hearth_session_tokens(const hearth_session *session) {
 
 /* Bring the recurrent state to a position before the session's own; the refusal names where it could go. */
 static hearth_status restore_state(hearth_session *s, int64_t position, hearth_error *err) {
-    hearth_engine *e = s->engine;
+    const hearth_engine *e = s->engine;
     const hth_mark *m = hth_marks_on_way(e, s->tokens, position, true);
     if (m) {
-        e->type->restore(e->exe, (int32_t)(m - e->marks.marks), (int32_t)(s - e->sessions));
-        e->counters.restores++;
+        hth_mark_restore_state(s, m);
         return HEARTH_OK;
     }
     m = hth_marks_on_way(e, s->tokens, position, false);
@@ -166,15 +165,17 @@ static size_t count_held(const hearth_engine *e, const hearth_token *tokens, con
     return held + (at_end && hth_marks_on_way(e, tokens, kept, true));
 }
 
+/* `held` of the marks are not left by the run. */
 static hearth_status check_sync(const hearth_session *s, const hearth_token *tokens, int64_t count,
-                                const hearth_mark *marks, size_t mark_count, const origin *from, hearth_error *err) {
+                                const hearth_mark *marks, size_t mark_count, size_t held, const origin *from,
+                                hearth_error *err) {
     const hearth_engine *e = s->engine;
     for (int64_t i = from->kept; i < count; i++)
         if (tokens[i] < 0 || tokens[i] >= e->program->n_vocab)
             return hth_fail(err, HEARTH_BAD_ARGUMENT, "token %lld of the request is %d: the model has ids 0 to %lld",
                             (long long)i, tokens[i], (long long)e->program->n_vocab - 1);
     HTH_TRY(hth_marks_check(marks, mark_count, 0, count, err));
-    HTH_TRY(hth_marks_fit(e, mark_count - count_held(e, tokens, marks, mark_count, from->kept), err));
+    HTH_TRY(hth_marks_fit(e, mark_count - held, err));
     return check_blocks(s, from, count, err);
 }
 
@@ -197,9 +198,9 @@ hearth_status hearth_session_sync(hearth_session *s, const hearth_token *tokens,
     const int64_t restored = from.mark ? from.mark->id : 0;
     uint64_t passes = e->counters.passes;
     for (size_t i = 0; i < mark_count; i++) marks[i].id = 0;
-    /* All is checked before anything changes: the way back is taken only when the run will go through. */
-    HTH_TRY(check_sync(s, tokens, count, marks, mark_count, &from, err));
     const size_t held = count_held(e, tokens, marks, mark_count, from.kept);
+    /* All is checked before anything changes: the way back is taken only when the run will go through. */
+    HTH_TRY(check_sync(s, tokens, count, marks, mark_count, held, &from, err));
     for (size_t i = 0; i < held; i++) {
         const hth_mark *there = hth_marks_on_way(e, tokens, marks[i].position, true);
         marks[i].id = there ? there->id : 0;

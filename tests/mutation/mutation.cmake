@@ -56,7 +56,7 @@ if(NOT HEARTH_SANITIZE)
   # The recurrent state that a mark comes back to.
   hearth_mutant(state_copied_one_row_late TEST marks SOURCE backends/cpu/scan.c
     FROM "advance(exe, &t, row, pass->marks[m].row); row = pass->marks[m].row;"
-    TO "int64_t to = min64(pass->marks[m].row + 1, end); if (to > row) advance(exe, &t, row, to), row = to;")
+    TO "int64_t to = hth_min(pass->marks[m].row + 1, end); if (to > row) advance(exe, &t, row, to), row = to;")
   hearth_mutant(state_ring_not_copied TEST marks SOURCE backends/cpu/scan.c
     FROM "i < l.count; i++) memcpy(to + l.first"
     TO "i < l.count && t->step->op->opcode != HTH_OP_CONV_RING; i++) memcpy(to + l.first")
@@ -73,9 +73,9 @@ if(NOT HEARTH_SANITIZE)
   hearth_mutant(mark_off_by_one TEST marks SOURCE engine/schedule.c
     FROM "slot, first + ahead}" TO "slot, first + (ahead > 0 ? ahead - 1 : 0)}")
   hearth_mutant(mark_restores_no_state TEST marks SOURCE engine/marks.c
-    FROM "if (e->type->has_state(e->exe)) e->type->restore" TO "if (false) e->type->restore")
+    FROM "s->poison.status = HEARTH_OK; hth_mark_restore_state(s, m);" TO "s->poison.status = HEARTH_OK;")
   hearth_mutant(truncate_restores_no_state TEST marks SOURCE engine/session.c
-    FROM "if (m) { e->type->restore(e->exe, (int32_t)(m - e->marks.marks), (int32_t)(s - e->sessions));" TO "if (m) {")
+    FROM "if (m) { hth_mark_restore_state(s, m);" TO "if (m) {")
 
   # Recurrent state that no session can bring about, or hide: far positions, other slots.
   hearth_mutant_test(scan ${PROJECT_SOURCE_DIR}/tests/unit/scan_test.c)

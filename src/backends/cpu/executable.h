@@ -259,6 +259,10 @@ hth_rows hth_rows_of(const hth_executable *exe, hth_tensor_id id);
 /* Note that an op met a value in `row` that it cannot go on with; by any thread. */
 void hth_fault_note(hth_executable *exe, const hth_op *op, int64_t row);
 
+/* lower.c: the kernel that multiplies by a weight, and the bytes of one of its rows. HEARTH_UNSUPPORTED names a dtype
+ * that has none. */
+hearth_status hth_linear_kernel(const hth_executable *exe, const hth_op *op, const hth_tensor *w, hth_linear_fn **run,
+                                int64_t *row_bytes, hearth_error *err);
 /* lower.c: append a stage. */
 hth_stage *hth_stage_add(hth_executable *exe, hth_stage_kind kind, hth_symbol domain, int first, int count);
 /* lower.c: append a unit that quantizes `input` in blocks of 32 or 256; its index in exe->units. */
@@ -267,6 +271,13 @@ int hth_quantize_add(hth_executable *exe, hth_tensor_id input, int block, hth_sy
 /* run.c */
 hearth_status hth_cpu_run(hth_executable *exe, const hth_pass *pass, hearth_error *err);
 hearth_status hth_cpu_warm(hth_executable *exe, hearth_error *err);
+
+static inline int64_t hth_min(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+static inline int64_t hth_max(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
 
 /* A weight's or constant's first byte. */
 const void *hth_weight_data(const hth_executable *exe, hth_tensor_id id);

@@ -45,37 +45,23 @@ static int which(int block) {
     return block == 32 ? 0 : 1;
 }
 
-static int64_t min64(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
 /* ---- Binding ----------------------------------------------------------------------------------------------------- */
 
 static hearth_status bind_product(const hth_executable *exe, const hth_op *op, int i, product *out, hearth_error *err) {
     const hth_tensor *w = &exe->program->tensors[op->weight[i]];
-    *out = (product){.run = exe->backend->kernels.linear[w->dtype],
-                     .row_bytes = (int64_t)hth_row_bytes(hth_dtype_find((uint32_t)w->dtype), (uint64_t)w->dims[0].n),
-                     .columns = w->dims[1].n,
-                     .k = w->dims[0].n,
-                     .block = hth_activation_block(w->dtype)};
+    *out = (product){.columns = w->dims[1].n, .k = w->dims[0].n, .block = hth_activation_block(w->dtype)};
     if (op->weight[3 + i] != HTH_NONE) out->bias = hth_weight_data(exe, op->weight[3 + i]);
-    if (out->run) return HEARTH_OK;
-    return hth_fail(err, HEARTH_UNSUPPORTED, "%s: dtype %s of %s is not computed; supported: %s", op->site,
-                    hth_dtype_name(w->dtype), w->name, hth_dtype_computed_names());
+    return hth_linear_kernel(exe, op, w, &out->run, &out->row_bytes, err);
 }
 
 /* The room takes the largest op. */
 static void enlarge_room(hth_executable *exe, const hth_experts_step *s) {
     hth_experts_room *room = &exe->room;
     int64_t pairs = exe->limits.extents.value[HTH_ROWS] * s->used;
-    room->max_used = max64(room->max_used, s->used);
-    room->max_n = max64(room->max_n, s->n);
-    room->max_f = max64(room->max_f, s->f);
-    room->max_active = max64(room->max_active, min64(s->experts, pairs));
+    room->max_used = hth_max(room->max_used, s->used);
+    room->max_n = hth_max(room->max_n, s->n);
+    room->max_f = hth_max(room->max_f, s->f);
+    room->max_active = hth_max(room->max_active, hth_min(s->experts, pairs));
     room->floats = room->floats || s->products[HTH_EXPERT_GATE].block == 0 || s->products[HTH_EXPERT_UP].block == 0;
 }
 
@@ -237,9 +223,9 @@ static void finish_hidden(hth_executable *exe, const hth_experts_step *s, int64_
 typedef void pair_fn(hth_executable *exe, const hth_experts_step *s, int64_t pair);
 
 static void work_pairs(hth_executable *exe, const hth_experts_step *s, int64_t pairs, pair_fn *run) {
-    int64_t piece = max64(1, min64(pairs / (4 * exe->backend->threads), 16));
+    int64_t piece = hth_max(1, hth_min(pairs / (4 * exe->backend->threads), 16));
     for (int64_t pair; (pair = hth_pool_claim(exe->backend->pool, piece)) < pairs;)
-        for (int64_t end = min64(pair + piece, pairs); pair < end; pair++) run(exe, s, pair);
+        for (int64_t end = hth_min(pair + piece, pairs); pair < end; pair++) run(exe, s, pair);
 }
 
 /* ---- IN ---------------------------------------------------------------------------------------------------------- */
@@ -247,7 +233,7 @@ static void work_pairs(hth_executable *exe, const hth_experts_step *s, int64_t p
 /* Columns a claim takes of `columns`, of which there are `total` to share out. */
 static int64_t column_piece(const hth_executable *exe, int64_t columns, int64_t total) {
     int64_t piece = (total / (8 * exe->backend->threads) + 15) / 16 * 16;
-    return max64(16, min64(piece, (columns + 15) / 16 * 16));
+    return hth_max(16, hth_min(piece, (columns + 15) / 16 * 16));
 }
 
 /* Columns c0.. of product i of the expert of a lease, as columns from 0 on. */
@@ -283,8 +269,8 @@ static void work_in(hth_executable *exe, const hth_experts_step *s, int64_t rows
     int64_t piece = column_piece(exe, s->f, 2 * exe->room.active * s->f), pieces = (s->f + piece - 1) / piece;
     for (int64_t task; (task = hth_pool_claim(exe->backend->pool, 1)) < 2 * exe->room.active * pieces;) {
         int64_t c0 = task % pieces * piece, half = task / pieces;
-        run_in(exe, s, half % 2 == 0 ? HTH_EXPERT_GATE : HTH_EXPERT_UP, half / 2, c0, min64(c0 + piece, s->f), rows > 1,
-               w);
+        run_in(exe, s, half % 2 == 0 ? HTH_EXPERT_GATE : HTH_EXPERT_UP, half / 2, c0, hth_min(c0 + piece, s->f),
+               rows > 1, w);
     }
 }
 
@@ -315,9 +301,9 @@ static void add_out(hth_executable *exe, const hth_experts_step *s, int64_t acti
 
 static void work_out(hth_executable *exe, const hth_experts_step *s, int64_t rows, hth_worker *w) {
     const hth_experts_room *room = &exe->room;
-    int64_t piece = min64(column_piece(exe, s->n, s->n), OUT_COLUMNS);
+    int64_t piece = hth_min(column_piece(exe, s->n, s->n), OUT_COLUMNS);
     for (int64_t c0; (c0 = hth_pool_claim(exe->backend->pool, piece)) < s->n;) {
-        int64_t c1 = min64(c0 + piece, s->n);
+        int64_t c1 = hth_min(c0 + piece, s->n);
         for (int64_t r = 0; r < rows; r++)
             memset(s->out.base + r * s->out.ld + c0, 0, (size_t)(c1 - c0) * sizeof(float));
         for (int64_t i = 0; i < room->active; i++) add_out(exe, s, i, c0, c1, w);
@@ -358,9 +344,9 @@ void hth_experts_warm(hth_executable *exe, const hth_stage *stage, hth_worker *w
     }
     group_pairs(room, s, 1);
     hth_expert_acquire(exe->store, s->layer, room->ids, room->active, room->leases);
-    run_in(exe, s, HTH_EXPERT_GATE, 0, 0, min64(16, s->f), false, w);
-    run_in(exe, s, HTH_EXPERT_UP, 0, 0, min64(16, s->f), false, w);
+    run_in(exe, s, HTH_EXPERT_GATE, 0, 0, hth_min(16, s->f), false, w);
+    run_in(exe, s, HTH_EXPERT_UP, 0, 0, hth_min(16, s->f), false, w);
     finish_hidden(exe, s, 0);
-    add_out(exe, s, 0, 0, min64(16, s->n), w);
+    add_out(exe, s, 0, 0, hth_min(16, s->n), w);
     hth_experts_done(exe, stage);
 }

@@ -137,18 +137,26 @@ int hth_quantize_add(hth_executable *exe, hth_tensor_id input, int block, hth_sy
     return exe->n_units - 1;
 }
 
+hearth_status hth_linear_kernel(const hth_executable *exe, const hth_op *op, const hth_tensor *w, hth_linear_fn **run,
+                                int64_t *row_bytes, hearth_error *err) {
+    *run = exe->backend->kernels.linear[w->dtype];
+    *row_bytes = (int64_t)hth_row_bytes(hth_dtype_find((uint32_t)w->dtype), (uint64_t)w->dims[0].n);
+    if (*run) return HEARTH_OK;
+    return hth_fail(err, HEARTH_UNSUPPORTED, "%s: dtype %s of %s is not computed; supported: %s", op->site,
+                    hth_dtype_name(w->dtype), w->name, hth_dtype_computed_names());
+}
+
 static hearth_status bind_linear(hth_executable *exe, const hth_op *op, const hth_op *add, hearth_error *err) {
     const hth_tensor *w = &exe->program->tensors[op->weight[0]];
-    hth_linear_fn *run = exe->backend->kernels.linear[w->dtype];
-    if (!run)
-        return hth_fail(err, HEARTH_UNSUPPORTED, "%s: dtype %s of %s is not computed; supported: %s", op->site,
-                        hth_dtype_name(w->dtype), w->name, hth_dtype_computed_names());
+    hth_linear_fn *run;
+    int64_t row_bytes;
+    HTH_TRY(hth_linear_kernel(exe, op, w, &run, &row_bytes, err));
     hth_linear_step *step = &exe->linears[exe->n_linears++];
     *step = (hth_linear_step){.op = op, .add = add, .run = run, .columns = w->dims[1].n, .unit = -1};
     step->to_logits = hth_in_logits(exe, add ? add->out : op->out);
     step->args.w = hth_weight_data(exe, op->weight[0]);
     step->args.k = w->dims[0].n;
-    step->args.row_bytes = (int64_t)hth_row_bytes(hth_dtype_find((uint32_t)w->dtype), (uint64_t)w->dims[0].n);
+    step->args.row_bytes = row_bytes;
     if (op->weight[1] != HTH_NONE) step->args.bias = hth_weight_data(exe, op->weight[1]);
     name_kernel(exe, op, hth_dtype_name(w->dtype));
     if (add) name_kernel(exe, add, "in the linear before");

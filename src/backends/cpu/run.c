@@ -4,16 +4,12 @@
 
 #include "backends/cpu/executable.h"
 
-static int64_t min64(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 static void work_rows(hth_executable *exe, const hth_stage *stage, int64_t rows, hth_worker *w) {
     int64_t threads = exe->backend->threads, piece = rows / (4 * threads);
-    piece = piece < 1 ? 1 : min64(piece, 16);
+    piece = piece < 1 ? 1 : hth_min(piece, 16);
     for (int64_t r; (r = hth_pool_claim(exe->backend->pool, piece)) < rows;)
         for (int u = stage->first; u < stage->first + stage->count; u++)
-            exe->units[u].run(exe, &exe->units[u], r, min64(r + piece, rows), w);
+            exe->units[u].run(exe, &exe->units[u], r, hth_min(r + piece, rows), w);
 }
 
 /* Columns a claim takes: a few claims a thread, so that one that is held up delays the others by little. */
@@ -35,7 +31,7 @@ static void work_linear(hth_executable *exe, const hth_stage *stage, int64_t row
         for (int64_t n; task >= (n = (s->columns + piece - 1) / piece); s++) task -= n;
         hth_linear args = s->args;
         if (s->to_logits) args.y += exe->frame.pass->first_output * args.ldy;
-        s->run(&args, task * piece, min64((task + 1) * piece, s->columns), 0, rows, w->linear);
+        s->run(&args, task * piece, hth_min((task + 1) * piece, s->columns), 0, rows, w->linear);
     }
 }
 
@@ -136,7 +132,7 @@ static void work_warm(void *arg, int worker) {
         hth_pool_barrier(exe->backend->pool);
         if (stage->kind == HTH_STAGE_LINEAR && worker == 0)
             for (int i = stage->first; i < stage->first + stage->count; i++)
-                exe->linears[i].run(&exe->linears[i].args, 0, min64(16, exe->linears[i].columns), 0, 1, w->linear);
+                exe->linears[i].run(&exe->linears[i].args, 0, hth_min(16, exe->linears[i].columns), 0, 1, w->linear);
         if (stage->kind == HTH_STAGE_ATTENTION && worker == 0) warm_attention(exe, &exe->attentions[stage->first], w);
         if (stage->kind == HTH_STAGE_SCAN && worker == 0) hth_scan_warm(exe, &exe->scans[stage->first], w);
         if (stage->kind == HTH_STAGE_EXPERTS && worker == 0) hth_experts_warm(exe, stage, w);

@@ -11,10 +11,6 @@
 /* Rows whose gates are computed together. */
 #define GATED 64
 
-static int64_t min64(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* ---- Binding ----------------------------------------------------------------------------------------------------- */
 
 static int state_index(const hth_executable *exe, hth_tensor_id state) {
@@ -90,7 +86,7 @@ static lanes lanes_of(const task *t) {
     }
     const hth_dim *ring = t->dims;
     int64_t channels = ring[0].n, first = t->lane * PIECE;
-    return (lanes){first, min64(PIECE, channels - first), ring[1].n, channels};
+    return (lanes){first, hth_min(PIECE, channels - first), ring[1].n, channels};
 }
 
 static void convolve(hth_executable *exe, const task *t, int64_t r0, int64_t r1) {
@@ -105,7 +101,7 @@ static void convolve(hth_executable *exe, const task *t, int64_t r0, int64_t r1)
                   .ring = t->state,
                   .y = s->out.base + r0 * s->out.ld,
                   .ldy = s->out.ld};
-    exe->backend->kernels.conv(&a, t->lane * PIECE, min64((t->lane + 1) * PIECE, a.channels));
+    exe->backend->kernels.conv(&a, t->lane * PIECE, hth_min((t->lane + 1) * PIECE, a.channels));
 }
 
 static void apply_delta(hth_executable *exe, const task *t, int64_t r0, int64_t r1) {
@@ -114,7 +110,7 @@ static void apply_delta(hth_executable *exe, const task *t, int64_t r0, int64_t 
     int64_t h = t->lane, key = imm->tiled ? h % imm->key_heads : h / (imm->value_heads / imm->key_heads);
     gates *g = t->worker->scan;
     for (int64_t r = r0; r < r1; r += GATED) {
-        int64_t rows = min64(GATED, r1 - r);
+        int64_t rows = hth_min(GATED, r1 - r);
         for (int64_t i = 0; i < rows; i++)
             hth_delta_gates(s->in[1].base[(r + i) * s->in[1].ld + h], s->in[2].base[(r + i) * s->in[2].ld + h],
                             s->w[0][h], s->w[1][h], &g->decay[i], &g->beta[i]);
@@ -189,14 +185,14 @@ static void run_task(hth_executable *exe, const hth_scan_step *step, int64_t seq
 static int64_t claim_size(const hth_executable *exe, const hth_scan_step *step, int64_t tasks) {
     if (step->op->opcode == HTH_OP_DELTA_RULE) return 1;
     int64_t rows = exe->frame.pass->rows / exe->frame.pass->seqs, size = 16 / (rows < 1 ? 1 : rows);
-    size = min64(size, tasks / (4 * exe->backend->threads));
+    size = hth_min(size, tasks / (4 * exe->backend->threads));
     return size < 1 ? 1 : size;
 }
 
 void hth_scan_work(hth_executable *exe, const hth_scan_step *step, hth_worker *worker) {
     int64_t tasks = exe->frame.pass->seqs * step->lanes, size = claim_size(exe, step, tasks);
     for (int64_t first; (first = hth_pool_claim(exe->backend->pool, size)) < tasks;)
-        for (int64_t i = first; i < min64(first + size, tasks); i++)
+        for (int64_t i = first; i < hth_min(first + size, tasks); i++)
             run_task(exe, step, i / step->lanes, i % step->lanes, worker);
 }
 
