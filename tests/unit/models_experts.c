@@ -11,47 +11,7 @@
 #include <cmocka.h>
 
 #include "models/models.h"
-#include "support/tiny_model.h"
-
-/* Read a model; the program is the caller's. */
-static hearth_status read_model(const tiny_model *m, hth_program **p, hearth_error *err) {
-    gguf_image im;
-    hth_gguf *g;
-    const hth_recipe *recipe;
-    *p = NULL;
-    *err = (hearth_error){0};
-    tiny_image(m, &im);
-    hearth_status status = hth_gguf_open_memory(im.data, im.size, &g, err);
-    if (status == HEARTH_OK) status = hth_recipe_find(g, &recipe, err);
-    if (status == HEARTH_OK) status = recipe->emit(g, p, err);
-    hth_gguf_close(&g);
-    gguf_image_free(&im);
-    return status;
-}
-
-static void expect(const tiny_model *m, hearth_status status, const char *text) {
-    hearth_error err;
-    hth_program *p;
-    hearth_status got = read_model(m, &p, &err);
-    hth_program_free(&p);
-    if (got != status || (text && !strstr(err.text, text)))
-        fail_msg("%s: %s \"%s\", wanted %s \"%s\"", m->architecture, hearth_status_name(got), err.text,
-                 hearth_status_name(status), text ? text : "");
-}
-
-static hth_program *program_of(const tiny_model *m) {
-    hearth_error err;
-    hth_program *p;
-    if (read_model(m, &p, &err) != HEARTH_OK) fail_msg("%s: %s", m->architecture, err.text);
-    return p;
-}
-
-static const hth_op *op_at(const hth_program *p, const char *site) {
-    for (int i = 0; i < p->n_ops; i++)
-        if (strcmp(p->ops[i].site, site) == 0) return &p->ops[i];
-    fail_msg("no op %s", site);
-    return NULL;
-}
+#include "support/tiny_program.h"
 
 static bool has_op(const hth_program *p, hth_opcode opcode) {
     for (int i = 0; i < p->n_ops; i++)
@@ -97,15 +57,15 @@ static void weights_of_the_chosen(void **state) {
         tiny_model m;
         if (i == 0) make_mixtral(&m);
         else tiny_make(&m, cases[i].architecture);
-        hth_program *p = program_of(&m);
-        const hth_op *router = op_at(p, "blk.1.ffn_router"), *experts = op_at(p, "blk.1.ffn_experts");
+        hth_program *p = tiny_program(&m);
+        const hth_op *router = tiny_op_at(p, "blk.1.ffn_router"), *experts = tiny_op_at(p, "blk.1.ffn_experts");
         assert_int_equal(router->imm.router.kind, cases[i].router);
         assert_int_equal(router->imm.router.used, 2);
         assert_int_equal(experts->imm.experts.used, 2);
         assert_int_equal(experts->imm.experts.act, cases[i].act);
         assert_int_equal(experts->weight[5] != HTH_NONE, cases[i].sinks); /* biases */
         assert_int_equal(has_op(p, HTH_OP_GATE), cases[i].shared);
-        assert_int_equal(op_at(p, "blk.0.attention")->weight[0] != HTH_NONE, cases[i].sinks);
+        assert_int_equal(tiny_op_at(p, "blk.0.attention")->weight[0] != HTH_NONE, cases[i].sinks);
         hth_program_free(&p);
     }
 }
@@ -115,9 +75,9 @@ static void the_last_layer_is_for_outputs(void **state) {
     (void)state;
     tiny_model m;
     tiny_make(&m, "qwen2moe");
-    hth_program *p = program_of(&m);
-    assert_int_equal(p->tensors[op_at(p, "blk.0.ffn_experts")->out].dims[1].symbol, HTH_ROWS);
-    assert_int_equal(p->tensors[op_at(p, "blk.1.ffn_experts")->out].dims[1].symbol, HTH_OUTS);
+    hth_program *p = tiny_program(&m);
+    assert_int_equal(p->tensors[tiny_op_at(p, "blk.0.ffn_experts")->out].dims[1].symbol, HTH_ROWS);
+    assert_int_equal(p->tensors[tiny_op_at(p, "blk.1.ffn_experts")->out].dims[1].symbol, HTH_OUTS);
     hth_program_free(&p);
 }
 
@@ -126,27 +86,27 @@ static void windows_of_gptoss(void **state) {
     static const uint32_t pattern[] = {0, 1};
     tiny_model m;
     tiny_make(&m, "gpt-oss");
-    hth_program *p = program_of(&m);
-    assert_int_equal(op_at(p, "blk.0.attention")->imm.attention.window, 32);
-    assert_int_equal(op_at(p, "blk.1.attention")->imm.attention.window, 0);
-    assert_int_equal(op_at(p, "blk.0.attn_q_rope")->in[1], op_at(p, "blk.1.attn_q_rope")->in[1]);
+    hth_program *p = tiny_program(&m);
+    assert_int_equal(tiny_op_at(p, "blk.0.attention")->imm.attention.window, 32);
+    assert_int_equal(tiny_op_at(p, "blk.1.attention")->imm.attention.window, 0);
+    assert_int_equal(tiny_op_at(p, "blk.0.attn_q_rope")->in[1], tiny_op_at(p, "blk.1.attn_q_rope")->in[1]);
     hth_program_free(&p);
     tiny_set_array(&m, "attention.sliding_window_pattern", HTH_GGUF_BOOL, 2, pattern);
     tiny_set_f32(&m, "rope.freq_base", 150000);
     tiny_set_f32(&m, "rope.freq_base_swa", 10000);
-    p = program_of(&m);
-    assert_int_equal(op_at(p, "blk.0.attention")->imm.attention.window, 0);
-    assert_int_equal(op_at(p, "blk.1.attention")->imm.attention.window, 32);
-    assert_int_not_equal(op_at(p, "blk.0.attn_q_rope")->in[1], op_at(p, "blk.1.attn_q_rope")->in[1]);
+    p = tiny_program(&m);
+    assert_int_equal(tiny_op_at(p, "blk.0.attention")->imm.attention.window, 0);
+    assert_int_equal(tiny_op_at(p, "blk.1.attention")->imm.attention.window, 32);
+    assert_int_not_equal(tiny_op_at(p, "blk.0.attn_q_rope")->in[1], tiny_op_at(p, "blk.1.attn_q_rope")->in[1]);
     hth_program_free(&p);
     tiny_remove_key(&m, "attention.sliding_window");
-    expect(&m, HEARTH_BAD_FILE, "key \"gpt-oss.attention.sliding_window\" is missing");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"gpt-oss.attention.sliding_window\" is missing");
     tiny_set_u32(&m, "attention.sliding_window", 0);
-    expect(&m, HEARTH_BAD_FILE, "key \"gpt-oss.attention.sliding_window\" is 0, must be 1 to");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"gpt-oss.attention.sliding_window\" is 0, must be 1 to");
     static const uint32_t three[] = {1, 0, 1};
     tiny_set_array(&m, "attention.sliding_window_pattern", HTH_GGUF_BOOL, 3, three);
     tiny_set_u32(&m, "attention.sliding_window", 32);
-    expect(&m, HEARTH_BAD_FILE, "key \"gpt-oss.attention.sliding_window_pattern\" has 3 elements for 2 layers");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"gpt-oss.attention.sliding_window_pattern\" has 3 elements for 2 layers");
 }
 
 /* ---- Keys -------------------------------------------------------------------------------------------------------- */
@@ -184,7 +144,7 @@ static void counts(void **state) {
                 snprintf(text, sizeof text, "%.*s%s%s", (int)(name - cases[i].text), cases[i].text,
                          tiny_architectures[a], name + 2);
             else snprintf(text, sizeof text, "%s", cases[i].text);
-            expect(&m, HEARTH_BAD_FILE, text);
+            tiny_expect(&m, HEARTH_BAD_FILE, text);
         }
 }
 
@@ -194,14 +154,14 @@ static void used_may_differ_by_layer(void **state) {
     tiny_model m;
     tiny_make(&m, "qwen3moe");
     tiny_set_array(&m, "expert_used_count", HTH_GGUF_U32, 2, used);
-    hth_program *p = program_of(&m);
-    assert_int_equal(op_at(p, "blk.0.ffn_router")->imm.router.used, 1);
-    assert_int_equal(op_at(p, "blk.1.ffn_experts")->imm.experts.used, 4);
+    hth_program *p = tiny_program(&m);
+    assert_int_equal(tiny_op_at(p, "blk.0.ffn_router")->imm.router.used, 1);
+    assert_int_equal(tiny_op_at(p, "blk.1.ffn_experts")->imm.experts.used, 4);
     hth_program_free(&p);
     tiny_set_array(&m, "expert_used_count", HTH_GGUF_U32, 2, many);
-    expect(&m, HEARTH_BAD_FILE, "key \"qwen3moe.expert_used_count\" is 5, must be 1 to 4");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"qwen3moe.expert_used_count\" is 5, must be 1 to 4");
     tiny_set_array(&m, "expert_used_count", HTH_GGUF_U32, 3, three);
-    expect(&m, HEARTH_BAD_FILE, "key \"qwen3moe.expert_used_count\" has 3 elements for 2 layers");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"qwen3moe.expert_used_count\" has 3 elements for 2 layers");
 }
 
 static void widths_that_no_key_says(void **state) {
@@ -209,19 +169,19 @@ static void widths_that_no_key_says(void **state) {
     tiny_model m;
     tiny_make(&m, "qwen3moe");
     tiny_remove_key(&m, "expert_feed_forward_length");
-    expect(&m, HEARTH_BAD_FILE, "tensor blk.0.ffn_gate_exps.weight is [64, 32, 4], must be [64, 48, 4]");
+    tiny_expect(&m, HEARTH_BAD_FILE, "tensor blk.0.ffn_gate_exps.weight is [64, 32, 4], must be [64, 48, 4]");
     tiny_set_u32(&m, "feed_forward_length", 64); /* shared out among the two that are used */
-    expect(&m, HEARTH_OK, NULL);
+    tiny_expect(&m, HEARTH_OK, NULL);
     tiny_remove_key(&m, "feed_forward_length");
-    expect(&m, HEARTH_BAD_FILE, "key \"qwen3moe.expert_feed_forward_length\" is missing");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"qwen3moe.expert_feed_forward_length\" is missing");
     tiny_make(&m, "gpt-oss");
     tiny_remove_key(&m, "expert_feed_forward_length");
-    expect(&m, HEARTH_BAD_FILE, "key \"gpt-oss.expert_feed_forward_length\" is missing");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"gpt-oss.expert_feed_forward_length\" is missing");
     tiny_make(&m, "qwen2moe");
     tiny_remove_key(&m, "expert_shared_feed_forward_length");
-    expect(&m, HEARTH_BAD_FILE, "tensor blk.0.ffn_gate_shexp.weight is [64, 64], must be [64, 96]");
+    tiny_expect(&m, HEARTH_BAD_FILE, "tensor blk.0.ffn_gate_shexp.weight is [64, 64], must be [64, 96]");
     tiny_remove_key(&m, "feed_forward_length");
-    expect(&m, HEARTH_BAD_FILE, "key \"qwen2moe.expert_shared_feed_forward_length\" is missing");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"qwen2moe.expert_shared_feed_forward_length\" is missing");
 }
 
 static void mixtral_by_its_key(void **state) {
@@ -229,11 +189,11 @@ static void mixtral_by_its_key(void **state) {
     tiny_model m;
     make_mixtral(&m);
     tiny_set_u32(&m, "expert_used_count", 5);
-    expect(&m, HEARTH_BAD_FILE, "key \"llama.expert_used_count\" is 5, must be 1 to 4");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"llama.expert_used_count\" is 5, must be 1 to 4");
     tiny_set_text(&m, "expert_count", "eight");
-    expect(&m, HEARTH_BAD_FILE, "key \"llama.expert_count\" holds string");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"llama.expert_count\" holds string");
     tiny_set_u32(&m, "expert_count", 0);
-    expect(&m, HEARTH_BAD_FILE, "tensor blk.0.ffn_gate.weight is missing");
+    tiny_expect(&m, HEARTH_BAD_FILE, "tensor blk.0.ffn_gate.weight is missing");
 }
 
 /* ---- Tensors ----------------------------------------------------------------------------------------------------- */
@@ -252,8 +212,8 @@ static void gate_and_up_in_one(void **state) {
         snprintf(name, sizeof name, "blk.%d.ffn_gate_up_exps.weight", i);
         tiny_add_slabs(&m, name, HTH_Q8_0, 64, 64, 4);
     }
-    hth_program *p = program_of(&m);
-    const hth_op *experts = op_at(p, "blk.1.ffn_experts");
+    hth_program *p = tiny_program(&m);
+    const hth_op *experts = tiny_op_at(p, "blk.1.ffn_experts");
     const hth_tensor *gate = &p->tensors[experts->weight[0]], *up = &p->tensors[experts->weight[1]];
     const uint64_t row = 2 * 34;
     assert_int_equal(gate->weight.slab_stride, 64 * row);
@@ -265,10 +225,10 @@ static void gate_and_up_in_one(void **state) {
     assert_int_equal(hth_weight_bytes(&p->tensors[experts->weight[2]]), 4 * 64 * 32 * sizeof(float));
     hth_program_free(&p);
     tiny_add_slabs(&m, "blk.1.ffn_up_exps.weight", HTH_F32, 64, 32, 4);
-    expect(&m, HEARTH_UNSUPPORTED, "tensor blk.1.ffn_up_exps.weight is not known");
+    tiny_expect(&m, HEARTH_UNSUPPORTED, "tensor blk.1.ffn_up_exps.weight is not known");
     tiny_remove(&m, "blk.1.ffn_up_exps.weight");
     tiny_find(&m, "blk.1.ffn_gate_up_exps.weight")->dims[1] = 63;
-    expect(&m, HEARTH_BAD_FILE, "tensor blk.1.ffn_gate_up_exps.weight is [64, 63, 4], must be [64, 64, 4]");
+    tiny_expect(&m, HEARTH_BAD_FILE, "tensor blk.1.ffn_gate_up_exps.weight is [64, 63, 4], must be [64, 64, 4]");
 }
 
 static void experts_as_tensors_of_their_own(void **state) {
@@ -285,7 +245,7 @@ static void experts_as_tensors_of_their_own(void **state) {
         snprintf(name, sizeof name, "blk.0.%s", names[i]);
         tiny_add(&m, name, HTH_F32, 64, 96);
         snprintf(text, sizeof text, "tensor %s is one expert", name);
-        expect(&m, HEARTH_UNSUPPORTED, text);
+        tiny_expect(&m, HEARTH_UNSUPPORTED, text);
     }
 }
 
@@ -294,9 +254,9 @@ static void a_shared_gate_of_one_dimension(void **state) {
     tiny_model m;
     tiny_make(&m, "qwen2moe");
     tiny_find(&m, "blk.0.ffn_gate_inp_shexp.weight")->n_dims = 1;
-    expect(&m, HEARTH_OK, NULL);
+    tiny_expect(&m, HEARTH_OK, NULL);
     tiny_find(&m, "blk.0.ffn_gate_inp_shexp.weight")->dims[0] = 63;
-    expect(&m, HEARTH_BAD_FILE, "tensor blk.0.ffn_gate_inp_shexp.weight is [63], must be [64, 1]");
+    tiny_expect(&m, HEARTH_BAD_FILE, "tensor blk.0.ffn_gate_inp_shexp.weight is [63], must be [64, 1]");
 }
 
 int main(void) {

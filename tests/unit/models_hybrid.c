@@ -10,53 +10,7 @@
 #include <cmocka.h>
 
 #include "models/models.h"
-#include "support/tiny_model.h"
-
-/* The program, which is the caller's; NULL after an error. */
-static hth_program *read_model(const tiny_model *m, hearth_status *status, hearth_error *err) {
-    gguf_image im;
-    hth_gguf *g;
-    const hth_recipe *recipe;
-    hth_program *p = NULL;
-    *err = (hearth_error){0};
-    tiny_image(m, &im);
-    *status = hth_gguf_open_memory(im.data, im.size, &g, err);
-    if (*status == HEARTH_OK) *status = hth_recipe_find(g, &recipe, err);
-    if (*status == HEARTH_OK) *status = recipe->emit(g, &p, err);
-    hth_gguf_close(&g);
-    gguf_image_free(&im);
-    return p;
-}
-
-static hth_program *program_of(const tiny_model *m) {
-    hearth_status status;
-    hearth_error err;
-    hth_program *p = read_model(m, &status, &err);
-    if (!p) fail_msg("%s: %s", m->architecture, err.text);
-    return p;
-}
-
-static void refused(const tiny_model *m, hearth_status status, const char *text) {
-    hearth_status got;
-    hearth_error err;
-    hth_program *p = read_model(m, &got, &err);
-    hth_program_free(&p);
-    if (got != status || !strstr(err.text, text))
-        fail_msg("%s: %s \"%s\", wanted %s \"%s\"", m->architecture, hearth_status_name(got), err.text,
-                 hearth_status_name(status), text);
-}
-
-static const hth_op *find_op(const hth_program *p, const char *site) {
-    for (int i = 0; i < p->n_ops; i++)
-        if (strcmp(p->ops[i].site, site) == 0) return &p->ops[i];
-    return NULL;
-}
-
-static const hth_op *op_at(const hth_program *p, const char *site) {
-    const hth_op *op = find_op(p, site);
-    if (!op) fail_msg("no op %s", site);
-    return op;
-}
+#include "support/tiny_program.h"
 
 static const char *const hybrids[] = {"qwen35", "qwen35moe", "qwen3next"};
 enum { HYBRIDS = sizeof hybrids / sizeof *hybrids };
@@ -77,26 +31,26 @@ static void layer_patterns(void **state) {
     for (int a = 0; a < HYBRIDS; a++) {
         char text[128];
         tiny_make(&m, hybrids[a]);
-        hth_program *p = program_of(&m);
-        assert_non_null(find_op(p, "blk.0.ssm_delta"));
-        assert_non_null(find_op(p, "blk.1.attention"));
+        hth_program *p = tiny_program(&m);
+        assert_non_null(tiny_find_op(p, "blk.0.ssm_delta"));
+        assert_non_null(tiny_find_op(p, "blk.1.attention"));
         hth_program_free(&p);
         /* The list has the last word over the interval. */
         tiny_set_array(&m, "attention.recurrent_layers", HTH_GGUF_BOOL, 2, second);
-        refused(&m, HEARTH_BAD_FILE, "tensor blk.0.attn_qkv.weight is [64, 96], must be [64, 192]");
+        tiny_expect(&m, HEARTH_BAD_FILE, "tensor blk.0.attn_qkv.weight is [64, 96], must be [64, 192]");
         swap_blocks(&m);
-        p = program_of(&m);
-        assert_non_null(find_op(p, "blk.0.attention"));
-        assert_non_null(find_op(p, "blk.1.ssm_delta"));
+        p = tiny_program(&m);
+        assert_non_null(tiny_find_op(p, "blk.0.attention"));
+        assert_non_null(tiny_find_op(p, "blk.1.ssm_delta"));
         hth_program_free(&p);
         tiny_set_array(&m, "attention.recurrent_layers", HTH_GGUF_BOOL, 3, three);
         snprintf(text, sizeof text, "key \"%s.attention.recurrent_layers\" has 3 elements for 2 layers", hybrids[a]);
-        refused(&m, HEARTH_BAD_FILE, text);
+        tiny_expect(&m, HEARTH_BAD_FILE, text);
         tiny_set_array(&m, "attention.recurrent_layers", HTH_GGUF_U32, 2, twos);
         snprintf(text, sizeof text, "key \"%s.attention.recurrent_layers\" is 2, must be 0 to 1", hybrids[a]);
-        refused(&m, HEARTH_BAD_FILE, text);
+        tiny_expect(&m, HEARTH_BAD_FILE, text);
         tiny_set_text(&m, "attention.recurrent_layers", "most");
-        refused(&m, HEARTH_BAD_FILE, "attention.recurrent_layers\" holds string");
+        tiny_expect(&m, HEARTH_BAD_FILE, "attention.recurrent_layers\" holds string");
     }
 }
 
@@ -105,11 +59,11 @@ static void intervals(void **state) {
     tiny_model m;
     tiny_make(&m, "qwen35");
     tiny_remove_key(&m, "full_attention_interval"); /* then every fourth */
-    refused(&m, HEARTH_BAD_FILE, "tensor blk.1.attn_qkv.weight is missing");
+    tiny_expect(&m, HEARTH_BAD_FILE, "tensor blk.1.attn_qkv.weight is missing");
     tiny_set_u32(&m, "full_attention_interval", 1); /* attention alone */
-    refused(&m, HEARTH_BAD_FILE, "tensor blk.0.attn_qkv.weight is [64, 96], must be [64, 192]");
+    tiny_expect(&m, HEARTH_BAD_FILE, "tensor blk.0.attn_qkv.weight is [64, 96], must be [64, 192]");
     tiny_set_u32(&m, "full_attention_interval", 0);
-    refused(&m, HEARTH_BAD_FILE, "key \"qwen35.full_attention_interval\" is 0, must be 1 to 1024");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"qwen35.full_attention_interval\" is 0, must be 1 to 1024");
 }
 
 /* ---- Heads ------------------------------------------------------------------------------------------------------- */
@@ -119,16 +73,16 @@ static void head_orders(void **state) {
     for (int a = 0; a < HYBRIDS; a++) {
         tiny_model m;
         tiny_make(&m, hybrids[a]);
-        hth_program *p = program_of(&m);
-        const hth_delta_imm *delta = &op_at(p, "blk.0.ssm_delta")->imm.delta;
+        hth_program *p = tiny_program(&m);
+        const hth_delta_imm *delta = &tiny_op_at(p, "blk.0.ssm_delta")->imm.delta;
         assert_int_equal(delta->tiled, strcmp(hybrids[a], "qwen3next") != 0);
         assert_int_equal(delta->key_heads, 2);
         assert_int_equal(delta->value_heads, 4);
         assert_int_equal(delta->dk, 16);
         assert_int_equal(delta->dv, 8);
-        assert_int_equal(op_at(p, "blk.1.attn_q_head")->imm.slice.first, 0);
-        assert_int_equal(op_at(p, "blk.1.attn_q_gate")->imm.slice.first, 16);
-        assert_int_equal(op_at(p, "blk.1.attn_q_rope")->imm.rope.n_rot, 8);
+        assert_int_equal(tiny_op_at(p, "blk.1.attn_q_head")->imm.slice.first, 0);
+        assert_int_equal(tiny_op_at(p, "blk.1.attn_q_gate")->imm.slice.first, 16);
+        assert_int_equal(tiny_op_at(p, "blk.1.attn_q_rope")->imm.rope.n_rot, 8);
         hth_program_free(&p);
     }
 }
@@ -138,25 +92,25 @@ static void gates_of_qwen3next(void **state) {
     (void)state;
     tiny_model m;
     tiny_make(&m, "qwen3next");
-    hth_program *p = program_of(&m);
-    const hth_op *delta = op_at(p, "blk.0.ssm_delta");
+    hth_program *p = tiny_program(&m);
+    const hth_op *delta = tiny_op_at(p, "blk.0.ssm_delta");
     assert_string_equal(p->tensors[delta->in[1]].name, "blk.0.ssm_alpha");
     assert_string_equal(p->tensors[delta->in[2]].name, "blk.0.ssm_beta");
-    assert_int_equal(op_at(p, "blk.0.ssm_beta")->imm.slice.first, 0);
-    assert_int_equal(op_at(p, "blk.0.ssm_alpha")->imm.slice.first, 2);
-    assert_int_equal(op_at(p, "blk.0.ssm_alpha")->imm.slice.group, 4);
+    assert_int_equal(tiny_op_at(p, "blk.0.ssm_beta")->imm.slice.first, 0);
+    assert_int_equal(tiny_op_at(p, "blk.0.ssm_alpha")->imm.slice.first, 2);
+    assert_int_equal(tiny_op_at(p, "blk.0.ssm_alpha")->imm.slice.group, 4);
     hth_program_free(&p);
     tiny_remove(&m, "blk.0.ssm_ba.weight");
     tiny_add(&m, "blk.0.ssm_alpha.weight", HTH_F32, 64, 4);
     tiny_add(&m, "blk.0.ssm_beta.weight", HTH_F32, 64, 4);
-    p = program_of(&m);
-    assert_int_equal(op_at(p, "blk.0.ssm_alpha")->opcode, HTH_OP_LINEAR);
+    p = tiny_program(&m);
+    assert_int_equal(tiny_op_at(p, "blk.0.ssm_alpha")->opcode, HTH_OP_LINEAR);
     hth_program_free(&p);
     tiny_add(&m, "blk.0.ssm_ba.weight", HTH_F32, 64, 8);
-    refused(&m, HEARTH_UNSUPPORTED, "tensor blk.0.ssm_ba.weight is not known");
+    tiny_expect(&m, HEARTH_UNSUPPORTED, "tensor blk.0.ssm_ba.weight is not known");
     tiny_make(&m, "qwen35");
     tiny_add(&m, "blk.0.ssm_ba.weight", HTH_F32, 64, 8);
-    refused(&m, HEARTH_UNSUPPORTED, "tensor blk.0.ssm_ba.weight is not known");
+    tiny_expect(&m, HEARTH_UNSUPPORTED, "tensor blk.0.ssm_ba.weight is not known");
 }
 
 static void old_fused_input(void **state) {
@@ -166,7 +120,7 @@ static void old_fused_input(void **state) {
     tiny_remove(&m, "blk.0.attn_qkv.weight");
     tiny_remove(&m, "blk.0.attn_gate.weight");
     tiny_add(&m, "blk.0.ssm_in.weight", HTH_F32, 64, 128);
-    refused(&m, HEARTH_UNSUPPORTED, "tensor blk.0.ssm_in.weight mixes the rows of attn_qkv and attn_gate");
+    tiny_expect(&m, HEARTH_UNSUPPORTED, "tensor blk.0.ssm_in.weight mixes the rows of attn_qkv and attn_gate");
 }
 
 /* ---- Sizes ------------------------------------------------------------------------------------------------------- */
@@ -209,13 +163,13 @@ static void sizes(void **state) {
                 snprintf(text, sizeof text, "%.*s%s%s", (int)(name - cases[i].text), cases[i].text, hybrids[a],
                          name + 2);
             else snprintf(text, sizeof text, "%s", cases[i].text);
-            refused(&m, HEARTH_BAD_FILE, text);
+            tiny_expect(&m, HEARTH_BAD_FILE, text);
         }
     tiny_model m;
     static const uint32_t three[] = {1, 1, 1};
     tiny_make(&m, "qwen35");
     tiny_set_array(&m, "rope.dimension_sections", HTH_GGUF_I32, 3, three);
-    refused(&m, HEARTH_BAD_FILE, "key \"qwen35.rope.dimension_sections\" has 3 elements");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"qwen35.rope.dimension_sections\" has 3 elements");
 }
 
 static void mixtures_are_named(void **state) {
@@ -223,13 +177,13 @@ static void mixtures_are_named(void **state) {
     tiny_model m;
     tiny_make(&m, "qwen35moe");
     tiny_set_u32(&m, "expert_count", 0);
-    refused(&m, HEARTH_BAD_FILE, "key \"qwen35moe.expert_count\" is 0, must be 1 to");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"qwen35moe.expert_count\" is 0, must be 1 to");
     tiny_make(&m, "qwen35moe");
     tiny_remove_key(&m, "expert_shared_feed_forward_length"); /* then as wide as an expert */
-    refused(&m, HEARTH_BAD_FILE, "tensor blk.0.ffn_gate_shexp.weight is [64, 64], must be [64, 32]");
+    tiny_expect(&m, HEARTH_BAD_FILE, "tensor blk.0.ffn_gate_shexp.weight is [64, 64], must be [64, 32]");
     tiny_make(&m, "qwen35");
     tiny_set_u32(&m, "expert_count", 4);
-    refused(&m, HEARTH_UNSUPPORTED, "key \"qwen35.expert_count\" is 4: a mixture of experts is not supported");
+    tiny_expect(&m, HEARTH_UNSUPPORTED, "key \"qwen35.expert_count\" is 4: a mixture of experts is not supported");
 }
 
 /* ---- Layers that predict further tokens -------------------------------------------------------------------------- */
@@ -253,14 +207,14 @@ static void nextn_is_left_unused(void **state) {
         make_nextn(&m, hybrids[a]);
         tiny_set_array(&m, "attention.recurrent_layers", HTH_GGUF_BOOL, 3, recurrent);
         tiny_set_array(&m, "attention.head_count", HTH_GGUF_U32, 3, heads);
-        hth_program *p = program_of(&m);
+        hth_program *p = tiny_program(&m);
         assert_string_equal(p->notes, "blk.2 is a multi-token-prediction layer: left unused\n");
         assert_int_equal(p->n_layers, 2);
-        assert_non_null(find_op(p, "blk.1.attention_select")); /* the trunk's last layer */
+        assert_non_null(tiny_find_op(p, "blk.1.attention_select")); /* the trunk's last layer */
         for (int t = 0; t < p->n_tensors; t++) assert_true(strncmp(p->tensors[t].name, "blk.2.", 6) != 0);
         hth_program_free(&p);
         tiny_add(&m, "blk.3.attn_norm.weight", HTH_F32, 64, 0);
-        refused(&m, HEARTH_UNSUPPORTED, "tensor blk.3.attn_norm.weight is not known");
+        tiny_expect(&m, HEARTH_UNSUPPORTED, "tensor blk.3.attn_norm.weight is not known");
     }
 }
 
@@ -270,20 +224,20 @@ static void nextn_that_is_missing(void **state) {
     tiny_make(&m, "qwen35moe"); /* the key is there, and the layer was left out of the file */
     tiny_set_u32(&m, "block_count", 3);
     tiny_set_u32(&m, "nextn_predict_layers", 1);
-    hth_program *p = program_of(&m);
+    hth_program *p = tiny_program(&m);
     assert_int_equal(p->n_layers, 2);
     assert_null(p->notes);
     hth_program_free(&p);
     tiny_make(&m, "qwen35moe");
     tiny_set_u32(&m, "nextn_predict_layers", 0);
-    p = program_of(&m);
+    p = tiny_program(&m);
     assert_null(p->notes);
     hth_program_free(&p);
     tiny_set_u32(&m, "nextn_predict_layers", 2000);
-    refused(&m, HEARTH_BAD_FILE, "key \"qwen35moe.nextn_predict_layers\" is 2000, must be 0 to 1024");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"qwen35moe.nextn_predict_layers\" is 2000, must be 0 to 1024");
     make_nextn(&m, "qwen35");
     tiny_remove_key(&m, "nextn_predict_layers"); /* then it is a layer like the others */
-    refused(&m, HEARTH_BAD_FILE, "tensor blk.2.attn_qkv.weight is missing");
+    tiny_expect(&m, HEARTH_BAD_FILE, "tensor blk.2.attn_qkv.weight is missing");
 }
 
 static void nextn_alone(void **state) {
@@ -294,12 +248,12 @@ static void nextn_alone(void **state) {
     for (int i = m.n_tensors - 1; i >= 0; i--)
         if (strncmp(m.tensors[i].name, "blk.0.", 6) == 0 || strncmp(m.tensors[i].name, "blk.1.", 6) == 0)
             tiny_remove(&m, m.tensors[i].name);
-    refused(&m, HEARTH_UNSUPPORTED, text);
+    tiny_expect(&m, HEARTH_UNSUPPORTED, text);
     make_nextn(&m, "qwen3next");
     tiny_set_u32(&m, "nextn_predict_layers", 3);
-    refused(&m, HEARTH_UNSUPPORTED, text);
+    tiny_expect(&m, HEARTH_UNSUPPORTED, text);
     tiny_set_u32(&m, "nextn_predict_layers", 4);
-    refused(&m, HEARTH_UNSUPPORTED, text);
+    tiny_expect(&m, HEARTH_UNSUPPORTED, text);
 }
 
 int main(void) {

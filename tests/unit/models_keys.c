@@ -12,40 +12,14 @@
 #include <cmocka.h>
 
 #include "models/models.h"
-#include "support/tiny_model.h"
-
-/* Read a model as far as it goes. */
-static hearth_status read_model(const tiny_model *m, hearth_error *err) {
-    gguf_image im;
-    hth_gguf *g;
-    const hth_recipe *recipe;
-    hth_program *p = NULL;
-    tiny_image(m, &im);
-    *err = (hearth_error){0};
-    hearth_status status = hth_gguf_open_memory(im.data, im.size, &g, err);
-    if (status == HEARTH_OK) status = hth_recipe_find(g, &recipe, err);
-    if (status == HEARTH_OK) status = recipe->emit(g, &p, err);
-    assert_int_equal(status == HEARTH_OK, p != NULL);
-    hth_program_free(&p);
-    hth_gguf_close(&g);
-    gguf_image_free(&im);
-    return status;
-}
-
-static void expect(const tiny_model *m, hearth_status status, const char *text) {
-    hearth_error err;
-    hearth_status got = read_model(m, &err);
-    if (got != status || (text && !strstr(err.text, text)))
-        fail_msg("%s: %s \"%s\", wanted %s \"%s\"", m->architecture, hearth_status_name(got), err.text,
-                 hearth_status_name(status), text ? text : "");
-}
+#include "support/tiny_program.h"
 
 static void good_models(void **state) {
     (void)state;
     for (int i = 0; tiny_architectures[i]; i++) {
         tiny_model m;
         tiny_make(&m, tiny_architectures[i]);
-        expect(&m, HEARTH_OK, NULL);
+        tiny_expect(&m, HEARTH_OK, NULL);
     }
 }
 
@@ -110,8 +84,9 @@ static void dimensions(void **state) {
             const char *verb = strstr(cases[i].text, "%s");
             snprintf(text, sizeof text, "%.*s%s%s", (int)(verb - cases[i].text), cases[i].text, tiny_architectures[a],
                      verb + 2);
-            expect(&m, strstr(text, "not supported") || strstr(text, "predicts") ? HEARTH_UNSUPPORTED : HEARTH_BAD_FILE,
-                   text);
+            tiny_expect(
+                &m, strstr(text, "not supported") || strstr(text, "predicts") ? HEARTH_UNSUPPORTED : HEARTH_BAD_FILE,
+                text);
         }
 }
 
@@ -123,16 +98,16 @@ static void integers_of_every_type(void **state) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         tiny_make(&m, "llama");
         tiny_set_int(&m, "block_count", types[i], 2);
-        expect(&m, HEARTH_OK, NULL);
+        tiny_expect(&m, HEARTH_OK, NULL);
     }
     tiny_set_int(&m, "block_count", HTH_GGUF_I32, (uint64_t)-2);
-    expect(&m, HEARTH_BAD_FILE, "key \"llama.block_count\" is -2, must be 1 to 1024");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"llama.block_count\" is -2, must be 1 to 1024");
     tiny_set_int(&m, "block_count", HTH_GGUF_U64, UINT64_MAX);
-    expect(&m, HEARTH_BAD_FILE, "llama.block_count");
+    tiny_expect(&m, HEARTH_BAD_FILE, "llama.block_count");
     tiny_set_f32(&m, "block_count", 2);
-    expect(&m, HEARTH_BAD_FILE, "key \"llama.block_count\" holds f32 where an integer is wanted");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"llama.block_count\" holds f32 where an integer is wanted");
     tiny_set_int(&m, "block_count", HTH_GGUF_BOOL, 1);
-    expect(&m, HEARTH_BAD_FILE, "key \"llama.block_count\" holds bool where an integer is wanted");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"llama.block_count\" holds bool where an integer is wanted");
 }
 
 static void epsilon(void **state) {
@@ -145,12 +120,12 @@ static void epsilon(void **state) {
         tiny_make(&m, tiny_architectures[a]);
         for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
             tiny_set_f32(&m, suffix, bad[i]);
-            expect(&m, HEARTH_BAD_FILE, suffix);
+            tiny_expect(&m, HEARTH_BAD_FILE, suffix);
         }
         tiny_set_text(&m, suffix, "small");
-        expect(&m, HEARTH_BAD_FILE, suffix);
+        tiny_expect(&m, HEARTH_BAD_FILE, suffix);
         tiny_remove_key(&m, suffix);
-        expect(&m, HEARTH_BAD_FILE, suffix);
+        tiny_expect(&m, HEARTH_BAD_FILE, suffix);
     }
 }
 
@@ -160,18 +135,18 @@ static void one_for_each_layer(void **state) {
     tiny_model m;
     tiny_make(&m, "llama");
     tiny_set_array(&m, "feed_forward_length", HTH_GGUF_U32, 2, two);
-    expect(&m, HEARTH_OK, NULL);
+    tiny_expect(&m, HEARTH_OK, NULL);
     tiny_set_array(&m, "feed_forward_length", HTH_GGUF_U32, 3, three);
-    expect(&m, HEARTH_BAD_FILE, "key \"llama.feed_forward_length\" has 3 elements for 2 layers");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"llama.feed_forward_length\" has 3 elements for 2 layers");
     tiny_set_array(&m, "feed_forward_length", HTH_GGUF_U32, 0, two);
-    expect(&m, HEARTH_BAD_FILE, "key \"llama.feed_forward_length\" has 0 elements for 2 layers");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"llama.feed_forward_length\" has 0 elements for 2 layers");
     tiny_set_array(&m, "feed_forward_length", HTH_GGUF_U32, 2, zero);
-    expect(&m, HEARTH_BAD_FILE, "key \"llama.feed_forward_length\" is 0, must be 1 to");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"llama.feed_forward_length\" is 0, must be 1 to");
     tiny_set_array(&m, "feed_forward_length", HTH_GGUF_F32, 2, two);
-    expect(&m, HEARTH_BAD_FILE, "key \"llama.feed_forward_length\" holds an array of f32");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"llama.feed_forward_length\" holds an array of f32");
     tiny_make(&m, "llama");
     tiny_set_array(&m, "block_count", HTH_GGUF_U32, 2, two);
-    expect(&m, HEARTH_BAD_FILE, "key \"llama.block_count\" holds array where an integer is wanted");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"llama.block_count\" holds array where an integer is wanted");
 }
 
 static void heads_that_do_not_share(void **state) {
@@ -179,13 +154,13 @@ static void heads_that_do_not_share(void **state) {
     tiny_model m;
     tiny_make(&m, "llama");
     tiny_set_u32(&m, "embedding_length", 66);
-    expect(&m, HEARTH_BAD_FILE, "an embedding of 66 cannot be shared out among 4 heads");
+    tiny_expect(&m, HEARTH_BAD_FILE, "an embedding of 66 cannot be shared out among 4 heads");
     tiny_make(&m, "llama");
     tiny_set_u32(&m, "attention.head_count", 128);
-    expect(&m, HEARTH_BAD_FILE, "an embedding of 64 cannot be shared out among 128 heads");
+    tiny_expect(&m, HEARTH_BAD_FILE, "an embedding of 64 cannot be shared out among 128 heads");
     tiny_make(&m, "llama");
     tiny_set_u32(&m, "embedding_length", 1048576);
-    expect(&m, HEARTH_BAD_FILE, "an embedding of 1048576 cannot be shared out among 4 heads of 1 to 1024");
+    tiny_expect(&m, HEARTH_BAD_FILE, "an embedding of 1048576 cannot be shared out among 4 heads of 1 to 1024");
 }
 
 /* ---- Windows and caps -------------------------------------------------------------------------------------------- */
@@ -196,20 +171,20 @@ static void window_patterns(void **state) {
     tiny_model m;
     tiny_make(&m, "gemma3");
     tiny_set_array(&m, "attention.sliding_window_pattern", HTH_GGUF_BOOL, 6, listed);
-    expect(&m, HEARTH_OK, NULL);
+    tiny_expect(&m, HEARTH_OK, NULL);
     tiny_set_array(&m, "attention.sliding_window_pattern", HTH_GGUF_I32, 6, listed);
-    expect(&m, HEARTH_OK, NULL);
+    tiny_expect(&m, HEARTH_OK, NULL);
     tiny_set_array(&m, "attention.sliding_window_pattern", HTH_GGUF_I32, 6, twos);
-    expect(&m, HEARTH_BAD_FILE, "key \"gemma3.attention.sliding_window_pattern\" is 2, must be 0 to 1");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"gemma3.attention.sliding_window_pattern\" is 2, must be 0 to 1");
     tiny_set_array(&m, "attention.sliding_window_pattern", HTH_GGUF_BOOL, 5, listed);
-    expect(&m, HEARTH_BAD_FILE, "key \"gemma3.attention.sliding_window_pattern\" has 5 elements for 6 layers");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"gemma3.attention.sliding_window_pattern\" has 5 elements for 6 layers");
     tiny_set_u32(&m, "attention.sliding_window_pattern", 2000);
-    expect(&m, HEARTH_BAD_FILE, "key \"gemma3.attention.sliding_window_pattern\" is 2000");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"gemma3.attention.sliding_window_pattern\" is 2000");
     tiny_set_text(&m, "attention.sliding_window_pattern", "often");
-    expect(&m, HEARTH_BAD_FILE, "key \"gemma3.attention.sliding_window_pattern\" holds string");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"gemma3.attention.sliding_window_pattern\" holds string");
     tiny_make(&m, "llama");
     tiny_set_int(&m, "attention.sliding_window", HTH_GGUF_I64, (uint64_t)-5);
-    expect(&m, HEARTH_BAD_FILE, "key \"llama.attention.sliding_window\" is -5");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"llama.attention.sliding_window\" is -5");
 }
 
 static void soft_caps(void **state) {
@@ -217,12 +192,12 @@ static void soft_caps(void **state) {
     tiny_model m;
     tiny_make(&m, "gemma2");
     tiny_set_f32(&m, "attn_logit_softcapping", -50);
-    expect(&m, HEARTH_BAD_FILE, "key \"gemma2.attn_logit_softcapping\" is -50");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"gemma2.attn_logit_softcapping\" is -50");
     tiny_set_f32(&m, "attn_logit_softcapping", (float)NAN);
-    expect(&m, HEARTH_BAD_FILE, "key \"gemma2.attn_logit_softcapping\" is");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"gemma2.attn_logit_softcapping\" is");
     tiny_make(&m, "gemma3");
     tiny_set_f32(&m, "final_logit_softcapping", (float)INFINITY);
-    expect(&m, HEARTH_BAD_FILE, "key \"gemma3.final_logit_softcapping\" is inf");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"gemma3.final_logit_softcapping\" is inf");
 }
 
 /* ---- Rope -------------------------------------------------------------------------------------------------------- */
@@ -234,38 +209,38 @@ static void rope_keys(void **state) {
         tiny_model m;
         tiny_make(&m, turning[a]);
         tiny_set_u32(&m, "rope.dimension_count", 7);
-        expect(&m, HEARTH_BAD_FILE, "rope.dimension_count\" is 7, must be even and at most the head's 16");
+        tiny_expect(&m, HEARTH_BAD_FILE, "rope.dimension_count\" is 7, must be even and at most the head's 16");
         tiny_set_u32(&m, "rope.dimension_count", 18);
-        expect(&m, HEARTH_BAD_FILE, "rope.dimension_count\" is 18, must be even and at most the head's 16");
+        tiny_expect(&m, HEARTH_BAD_FILE, "rope.dimension_count\" is 18, must be even and at most the head's 16");
         tiny_set_u32(&m, "rope.dimension_count", 0);
-        expect(&m, HEARTH_BAD_FILE, "rope.dimension_count\" is 0, must be 2 to 1024");
+        tiny_expect(&m, HEARTH_BAD_FILE, "rope.dimension_count\" is 0, must be 2 to 1024");
         tiny_remove_key(&m, "rope.dimension_count");
         tiny_set_f32(&m, "rope.freq_base", 0);
-        expect(&m, HEARTH_BAD_FILE, "rope.freq_base\" is 0");
+        tiny_expect(&m, HEARTH_BAD_FILE, "rope.freq_base\" is 0");
         tiny_set_f32(&m, "rope.freq_base", (float)NAN);
-        expect(&m, HEARTH_BAD_FILE, "rope.freq_base\" is");
+        tiny_expect(&m, HEARTH_BAD_FILE, "rope.freq_base\" is");
         tiny_remove_key(&m, "rope.freq_base");
-        if (strcmp(turning[a], "gemma3") == 0) expect(&m, HEARTH_BAD_FILE, "rope.freq_base\" is missing");
+        if (strcmp(turning[a], "gemma3") == 0) tiny_expect(&m, HEARTH_BAD_FILE, "rope.freq_base\" is missing");
         tiny_set_f32(&m, "rope.freq_base", 10000);
         tiny_set_f32(&m, "rope.scaling.factor", -1);
-        expect(&m, HEARTH_BAD_FILE, "rope.scaling.factor\" is -1");
+        tiny_expect(&m, HEARTH_BAD_FILE, "rope.scaling.factor\" is -1");
         tiny_set_f32(&m, "rope.scaling.factor", 4);
         static const char *const kinds[] = {"longrope", "dynamic", "llama3", "su", ""};
         for (int k = 0; k < 5; k++) {
             tiny_set_text(&m, "rope.scaling.type", kinds[k]);
-            expect(&m, HEARTH_UNSUPPORTED, "rope.scaling.type\" is \"");
+            tiny_expect(&m, HEARTH_UNSUPPORTED, "rope.scaling.type\" is \"");
         }
         tiny_set_u32(&m, "rope.scaling.type", 1);
-        expect(&m, HEARTH_BAD_FILE, "rope.scaling.type\" holds u32");
+        tiny_expect(&m, HEARTH_BAD_FILE, "rope.scaling.type\" holds u32");
         tiny_set_text(&m, "rope.scaling.type", "yarn");
         tiny_set_u32(&m, "rope.scaling.original_context_length", 0);
-        expect(&m, HEARTH_BAD_FILE, "rope.scaling.original_context_length\" is 0");
+        tiny_expect(&m, HEARTH_BAD_FILE, "rope.scaling.original_context_length\" is 0");
         tiny_set_u32(&m, "rope.scaling.original_context_length", 64);
         tiny_set_f32(&m, "rope.scaling.yarn_beta_fast", 0);
-        expect(&m, HEARTH_BAD_FILE, "rope.scaling.yarn_beta_fast\" is 0");
+        tiny_expect(&m, HEARTH_BAD_FILE, "rope.scaling.yarn_beta_fast\" is 0");
         tiny_remove_key(&m, "rope.scaling.yarn_beta_fast");
         tiny_set_f32(&m, "rope.freq_base", 1);
-        expect(&m, HEARTH_BAD_FILE, "rope.freq_base\" is 1, which yarn scaling cannot use");
+        tiny_expect(&m, HEARTH_BAD_FILE, "rope.freq_base\" is 1, which yarn scaling cannot use");
     }
 }
 
@@ -274,10 +249,11 @@ static void llama_turns_whole_heads(void **state) {
     tiny_model m;
     tiny_make(&m, "llama");
     tiny_set_u32(&m, "rope.dimension_count", 8);
-    expect(&m, HEARTH_UNSUPPORTED, "key \"llama.rope.dimension_count\" is 8, and only whole heads of 16 are supported");
+    tiny_expect(&m, HEARTH_UNSUPPORTED,
+                "key \"llama.rope.dimension_count\" is 8, and only whole heads of 16 are supported");
     tiny_make(&m, "qwen3");
     tiny_set_u32(&m, "rope.dimension_count", 8);
-    expect(&m, HEARTH_OK, NULL);
+    tiny_expect(&m, HEARTH_OK, NULL);
 }
 
 /* ---- Keys nobody asked for --------------------------------------------------------------------------------------- */
@@ -315,26 +291,26 @@ static void features_in_use(void **state) {
             tiny_set_f32(&m, numbers[i], 0.5f);
             snprintf(text, sizeof text, "key \"%s.%s\" is not known for architecture %s", tiny_architectures[a],
                      numbers[i], tiny_architectures[a]);
-            expect(&m, HEARTH_UNSUPPORTED, text);
+            tiny_expect(&m, HEARTH_UNSUPPORTED, text);
         }
         for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
             if (is_read_otherwise(tiny_architectures[a], counts[i])) continue;
             tiny_make(&m, tiny_architectures[a]);
             tiny_set_u32(&m, counts[i], 4);
             snprintf(text, sizeof text, "key \"%s.%s\" is not known", tiny_architectures[a], counts[i]);
-            expect(&m, HEARTH_UNSUPPORTED, text);
+            tiny_expect(&m, HEARTH_UNSUPPORTED, text);
         }
         tiny_make(&m, tiny_architectures[a]);
         tiny_set_text(&m, "hidden_activation", "relu");
-        expect(&m, HEARTH_UNSUPPORTED, "hidden_activation\" is not known");
+        tiny_expect(&m, HEARTH_UNSUPPORTED, "hidden_activation\" is not known");
         tiny_make(&m, tiny_architectures[a]);
         tiny_set_int(&m, "attention.causal", HTH_GGUF_BOOL, 0);
-        expect(&m, HEARTH_UNSUPPORTED, "attention.causal\" is not known");
+        tiny_expect(&m, HEARTH_UNSUPPORTED, "attention.causal\" is not known");
         static const uint32_t sections[] = {0, 4, 0, 0};
         if (tiny_is_hybrid(tiny_architectures[a])) continue;
         tiny_make(&m, tiny_architectures[a]);
         tiny_set_array(&m, "rope.dimension_sections", HTH_GGUF_I32, 4, sections);
-        expect(&m, HEARTH_UNSUPPORTED, "rope.dimension_sections\" is not known");
+        tiny_expect(&m, HEARTH_UNSUPPORTED, "rope.dimension_sections\" is not known");
     }
 }
 
@@ -361,7 +337,7 @@ static void features_turned_off(void **state) {
         tiny_set_u32(&m, "vision.block_count", 27);
         tiny_set_u32(&m, "mm.tokens_per_image", 256);
         tiny_set_global_text(&m, "other.block_count", "not ours");
-        expect(&m, HEARTH_OK, NULL);
+        tiny_expect(&m, HEARTH_OK, NULL);
     }
 }
 
@@ -372,19 +348,19 @@ static void files_of_another_kind(void **state) {
     tiny_model m;
     tiny_make(&m, "llama");
     tiny_set_global_text(&m, "general.type", "model");
-    expect(&m, HEARTH_OK, NULL);
+    tiny_expect(&m, HEARTH_OK, NULL);
     static const char *const kinds[] = {"adapter", "mmproj", "imatrix", "", "Model"};
     for (int i = 0; i < 5; i++) {
         tiny_set_global_text(&m, "general.type", kinds[i]);
-        expect(&m, HEARTH_UNSUPPORTED, "key \"general.type\" is \"");
+        tiny_expect(&m, HEARTH_UNSUPPORTED, "key \"general.type\" is \"");
     }
     tiny_make(&m, "llama");
     snprintf(m.architecture, sizeof m.architecture, "lama");
-    expect(&m, HEARTH_UNSUPPORTED, "architecture \"lama\" is not supported; supported are llama qwen2 ");
+    tiny_expect(&m, HEARTH_UNSUPPORTED, "architecture \"lama\" is not supported; supported are llama qwen2 ");
     snprintf(m.architecture, sizeof m.architecture, "%s", "llama\n\x1b[2J");
-    expect(&m, HEARTH_UNSUPPORTED, "architecture \"llama??[2J\" is not supported");
+    tiny_expect(&m, HEARTH_UNSUPPORTED, "architecture \"llama??[2J\" is not supported");
     m.architecture[0] = 0;
-    expect(&m, HEARTH_BAD_FILE, "key \"general.architecture\" is missing");
+    tiny_expect(&m, HEARTH_BAD_FILE, "key \"general.architecture\" is missing");
 }
 
 int main(void) {

@@ -11,33 +11,7 @@
 #include <cmocka.h>
 
 #include "models/models.h"
-#include "support/tiny_model.h"
-
-/* Read a model; the program is the caller's. */
-static hearth_status read_model(const tiny_model *m, hth_program **p, hearth_error *err) {
-    gguf_image im;
-    hth_gguf *g;
-    const hth_recipe *recipe;
-    *p = NULL;
-    *err = (hearth_error){0};
-    tiny_image(m, &im);
-    hearth_status status = hth_gguf_open_memory(im.data, im.size, &g, err);
-    if (status == HEARTH_OK) status = hth_recipe_find(g, &recipe, err);
-    if (status == HEARTH_OK) status = recipe->emit(g, p, err);
-    hth_gguf_close(&g);
-    gguf_image_free(&im);
-    return status;
-}
-
-static void expect(const tiny_model *m, hearth_status status, const char *text) {
-    hearth_error err;
-    hth_program *p;
-    hearth_status got = read_model(m, &p, &err);
-    hth_program_free(&p);
-    if (got != status || (text && !strstr(err.text, text)))
-        fail_msg("%s: %s \"%s\", wanted %s \"%s\"", m->architecture, hearth_status_name(got), err.text,
-                 hearth_status_name(status), text ? text : "");
-}
+#include "support/tiny_program.h"
 
 /* Biases that a file of this architecture may lack. */
 static bool is_optional(const tiny_model *m, const char *name) {
@@ -55,8 +29,8 @@ static void missing(void **state) {
             char text[96];
             snprintf(text, sizeof text, "tensor %s is missing", whole.tensors[i].name);
             tiny_remove(&m, whole.tensors[i].name);
-            if (is_optional(&m, whole.tensors[i].name)) expect(&m, HEARTH_OK, NULL);
-            else expect(&m, HEARTH_BAD_FILE, text);
+            if (is_optional(&m, whole.tensors[i].name)) tiny_expect(&m, HEARTH_OK, NULL);
+            else tiny_expect(&m, HEARTH_BAD_FILE, text);
         }
     }
 }
@@ -89,7 +63,7 @@ static void another_shape(void **state) {
                     if (t->n_dims <= d) t->n_dims = d + 1;
                     shape_text(t, is);
                     snprintf(text, sizeof text, "tensor %s is %s, must be %s", t->name, is, must);
-                    expect(&m, HEARTH_BAD_FILE, text);
+                    tiny_expect(&m, HEARTH_BAD_FILE, text);
                 }
     }
 }
@@ -99,7 +73,7 @@ static void trailing_ones_are_no_dimension(void **state) {
     tiny_model m;
     tiny_make(&m, "llama");
     for (int i = 0; i < m.n_tensors; i++) m.tensors[i].n_dims = 4;
-    expect(&m, HEARTH_OK, NULL);
+    tiny_expect(&m, HEARTH_OK, NULL);
 }
 
 static void another_dtype(void **state) {
@@ -124,10 +98,10 @@ static void another_dtype(void **state) {
                                               : "which is not supported; supported are F32 F16";
                 snprintf(text, sizeof text, "tensor %s is %s", t->name, hth_dtype_name((hth_dtype)t->dtype));
                 if (!is_float32 && dtypes[d].computed) {
-                    expect(&m, HEARTH_OK, NULL);
+                    tiny_expect(&m, HEARTH_OK, NULL);
                 } else {
-                    expect(&m, HEARTH_UNSUPPORTED, text);
-                    expect(&m, HEARTH_UNSUPPORTED, what);
+                    tiny_expect(&m, HEARTH_UNSUPPORTED, text);
+                    tiny_expect(&m, HEARTH_UNSUPPORTED, what);
                 }
             }
     }
@@ -162,17 +136,17 @@ static void tensors_nobody_knows(void **state) {
             tiny_add(&m, cases[i].name, HTH_F32, 64, 0);
             snprintf(text, sizeof text, "tensor %s is not known for architecture %s", cases[i].name,
                      tiny_architectures[a]);
-            expect(&m, cases[i].harmless ? HEARTH_OK : HEARTH_UNSUPPORTED, cases[i].harmless ? NULL : text);
+            tiny_expect(&m, cases[i].harmless ? HEARTH_OK : HEARTH_UNSUPPORTED, cases[i].harmless ? NULL : text);
         }
     tiny_model m;
     tiny_make(&m, "qwen3");
     tiny_add(&m, "blk.1.attn_q.bias", HTH_F32, 64, 0);
-    expect(&m, HEARTH_UNSUPPORTED, "tensor blk.1.attn_q.bias is not known for architecture qwen3");
+    tiny_expect(&m, HEARTH_UNSUPPORTED, "tensor blk.1.attn_q.bias is not known for architecture qwen3");
     tiny_make(&m, "llama");
     tiny_add(&m, "blk.1.attn_q.bias", HTH_F32, 64, 0);
-    expect(&m, HEARTH_OK, NULL);
+    tiny_expect(&m, HEARTH_OK, NULL);
     tiny_find(&m, "blk.1.attn_q.bias")->dims[0] = 63;
-    expect(&m, HEARTH_BAD_FILE, "tensor blk.1.attn_q.bias is [63], must be [64]");
+    tiny_expect(&m, HEARTH_BAD_FILE, "tensor blk.1.attn_q.bias is [63], must be [64]");
 }
 
 static void vocabularies(void **state) {
@@ -182,24 +156,21 @@ static void vocabularies(void **state) {
     hearth_error err;
     tiny_make(&m, "llama");
     tiny_find(&m, "token_embd.weight")->dims[1] = 1;
-    assert_int_equal(read_model(&m, &p, &err), HEARTH_OK);
+    assert_int_equal(tiny_read(&m, &p, &err), HEARTH_OK);
     assert_int_equal(p->n_vocab, 1);
     hth_program_free(&p);
     tiny_add(&m, "output.weight", HTH_F32, 64, 80);
-    expect(&m, HEARTH_BAD_FILE, "tensor output.weight is [64, 80], must be [64, 1]");
+    tiny_expect(&m, HEARTH_BAD_FILE, "tensor output.weight is [64, 80], must be [64, 1]");
     tiny_make(&m, "llama");
     *tiny_find(&m, "token_embd.weight") =
         (tiny_tensor){.name = "token_embd.weight", .dtype = HTH_I8, .n_dims = 2, .dims = {1, 16777217, 1, 1}};
-    expect(&m, HEARTH_BAD_FILE, "tensor token_embd.weight has 16777217 rows, must have 1 to 16777216");
+    tiny_expect(&m, HEARTH_BAD_FILE, "tensor token_embd.weight has 16777217 rows, must have 1 to 16777216");
 }
 
 /* ---- Where parts of a fused tensor lie --------------------------------------------------------------------------- */
 
 static const hth_tensor *weight_of(const hth_program *p, const char *site, int i) {
-    for (int op = 0; op < p->n_ops; op++)
-        if (strcmp(p->ops[op].site, site) == 0) return &p->tensors[p->ops[op].weight[i]];
-    fail_msg("no op %s", site);
-    return NULL;
+    return &p->tensors[tiny_op_at(p, site)->weight[i]];
 }
 
 static void parts_of_a_fused_tensor(void **state) {
@@ -213,7 +184,7 @@ static void parts_of_a_fused_tensor(void **state) {
     tiny_remove(&m, "blk.1.attn_v.weight");
     tiny_add(&m, "blk.1.attn_qkv.weight", HTH_Q8_0, 64, 128);
     tiny_add(&m, "blk.1.attn_qkv.bias", HTH_F32, 128, 0);
-    if (read_model(&m, &p, &err) != HEARTH_OK) fail_msg("%s", err.text);
+    if (tiny_read(&m, &p, &err) != HEARTH_OK) fail_msg("%s", err.text);
     const hth_tensor *q = weight_of(p, "blk.1.attn_q", 0), *k = weight_of(p, "blk.1.attn_k", 0);
     const hth_tensor *v = weight_of(p, "blk.1.attn_v", 0);
     assert_int_equal(q->dims[1].n, 64);
@@ -228,7 +199,7 @@ static void parts_of_a_fused_tensor(void **state) {
     assert_int_equal(v->weight.bytes, 32 * 4);
     hth_program_free(&p);
     tiny_find(&m, "blk.1.attn_qkv.weight")->dims[1] = 129;
-    expect(&m, HEARTH_BAD_FILE, "tensor blk.1.attn_qkv.weight is [64, 129], must be [64, 128]");
+    tiny_expect(&m, HEARTH_BAD_FILE, "tensor blk.1.attn_qkv.weight is [64, 129], must be [64, 128]");
 }
 
 static void tied_embeddings_are_one_tensor(void **state) {
@@ -237,11 +208,11 @@ static void tied_embeddings_are_one_tensor(void **state) {
     hth_program *p;
     hearth_error err;
     tiny_make(&m, "llama");
-    assert_int_equal(read_model(&m, &p, &err), HEARTH_OK);
+    assert_int_equal(tiny_read(&m, &p, &err), HEARTH_OK);
     assert_ptr_equal(weight_of(p, "token_embd", 0), weight_of(p, "output", 0));
     hth_program_free(&p);
     tiny_add(&m, "output.weight", HTH_F32, 64, 80);
-    assert_int_equal(read_model(&m, &p, &err), HEARTH_OK);
+    assert_int_equal(tiny_read(&m, &p, &err), HEARTH_OK);
     assert_string_equal(weight_of(p, "output", 0)->name, "output.weight");
     hth_program_free(&p);
 }
