@@ -215,6 +215,10 @@ struct hth_executable {
     hth_frame frame;
 };
 
+/* peaks.c: hth_backend_type.peaks for a pool and a tier. */
+hearth_status hth_cpu_peaks(hth_pool *pool, const hth_kernels *kernels, uint64_t memory, hth_peaks *rows, size_t count,
+                            hearth_error *err);
+
 /* lower.c */
 hearth_status hth_cpu_lower(hth_backend *backend, const hth_program *program, const hth_file_view *files,
                             const hth_limits *limits, hth_executable **out, hearth_error *err);
