@@ -23,6 +23,22 @@ static inline simde__m512 emulated_mm512_cvtph_ps(__m256i h) {
     return emulated_join(_mm256_cvtph_ps(_mm256_castsi256_si128(h)), _mm256_cvtph_ps(_mm256_extracti128_si256(h, 1)));
 }
 
+static inline simde__m512i emulated_mm512_cvtepu16_epi32(__m256i x) {
+    __m256i v[2] = {_mm256_cvtepu16_epi32(_mm256_castsi256_si128(x)),
+                    _mm256_cvtepu16_epi32(_mm256_extracti128_si256(x, 1))};
+    simde__m512i y;
+    memcpy(&y, v, sizeof y);
+    return y;
+}
+
+static inline simde__m512 emulated_mm512_shuffle_f32x4(simde__m512 a, simde__m512 b, int quarters) {
+    float x[16], y[16], z[16];
+    simde_mm512_storeu_ps(x, a);
+    simde_mm512_storeu_ps(y, b);
+    for (int i = 0; i < 4; i++) memcpy(z + 4 * i, (i < 2 ? x : y) + 4 * (quarters >> 2 * i & 3), 4 * sizeof *z);
+    return simde_mm512_loadu_ps(z);
+}
+
 static inline simde__m512 emulated_mm512_maskz_loadu_ps(simde__mmask16 mask, const void *p) {
     float f[16] = {0};
     for (int i = 0; i < 16; i++)
@@ -107,6 +123,10 @@ static inline simde__m512i emulated_mm512_dpwssd_epi32(simde__m512i acc, simde__
 
 #undef _mm512_cvtph_ps
 #define _mm512_cvtph_ps emulated_mm512_cvtph_ps
+#undef _mm512_cvtepu16_epi32
+#define _mm512_cvtepu16_epi32 emulated_mm512_cvtepu16_epi32
+#undef _mm512_shuffle_f32x4
+#define _mm512_shuffle_f32x4 emulated_mm512_shuffle_f32x4
 #undef _mm512_maskz_loadu_ps
 #define _mm512_maskz_loadu_ps emulated_mm512_maskz_loadu_ps
 #undef _mm512_mask_storeu_ps

@@ -7,5 +7,4 @@ void hth_kernels_ref(hth_kernels *t) {
     hth_ref_init_rows(t);
     hth_ref_init_attention(t);
     hth_ref_init_recurrent(t);
-    hth_ref_init_peak(t);
 }
