@@ -16,6 +16,7 @@ function(hearth_find_library prefix module package)
 endfunction()
 
 hearth_find_library(UTF8PROC libutf8proc libutf8proc-dev)
+hearth_find_library(JANSSON jansson libjansson-dev)
 if(HEARTH_TESTS)
   hearth_find_library(CMOCKA cmocka libcmocka-dev)
 endif()

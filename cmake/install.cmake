@@ -1,7 +1,7 @@
 # cmake --install: the program, both libraries, the public headers, hearth.pc and the CMake package Hearth.
 #
 #   find_package(Hearth)                     hearth::hearth, the shared library; needs nothing else
-#   find_package(Hearth COMPONENTS static)   and hearth::hearth_static, which needs utf8proc to link
+#   find_package(Hearth COMPONENTS static)   and hearth::hearth_static, which needs utf8proc and jansson to link
 include(CMakePackageConfigHelpers)
 set(cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Hearth)
 

@@ -17,7 +17,7 @@ foreach(target ${targets})
     target_include_directories(${name} PRIVATE
       ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/tests)
     target_link_libraries(${name} PRIVATE hearth_flags PkgConfig::UTF8PROC
-      Threads::Threads m)
+      PkgConfig::JANSSON Threads::Threads m)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   endif()
 endforeach()
