@@ -97,6 +97,24 @@ typedef struct hearth_counters {
 /* Copy the counters as they are now. */
 HEARTH_API void hearth_engine_counters(const hearth_engine *engine, hearth_counters *out);
 
+/* ---- Limits: what the machine can do at most, to compare with what the engine does ---- */
+
+/* What some of the engine's threads can do together. */
+typedef struct hearth_limits {
+    int threads;             /* in: how many, from 1 to the engine's */
+    double read_bytes_per_s; /* from memory that no cache holds */
+    double int8_ops_per_s;   /* int8 dot products on registers with the kernels' instructions, 2 a multiply-add */
+    double float_ops_per_s;  /* float32 multiply-adds on registers with the kernels' instructions, 2 each */
+    uint64_t read_bytes;     /* how much memory the reading went over, again and again */
+    int read_cached;         /* 1: that is not much more than the caches hold, and the rate may be theirs */
+} hearth_limits;
+
+/* Measure them now: the best of several short rounds, about 0.2 s a row of `limits`. Until it returns, memory outside
+ * the plan is used, at most a quarter of what the system has free. HEARTH_BAD_ARGUMENT: a number of threads that the
+ * engine does not have; HEARTH_NO_MEMORY. */
+HEARTH_API hearth_status hearth_engine_limits(hearth_engine *engine, hearth_limits *limits, size_t count,
+                                              hearth_error *err);
+
 /* ---- Explain: what open would do, computing nothing and touching no weight ---- */
 
 /* Write program, plan, kernels and options in force as text. */

@@ -76,12 +76,26 @@ typedef struct hth_memory_term {
     uint64_t bytes;
 } hth_memory_term;
 
+/* The most that some of a backend's threads, or its device, can do together. */
+typedef struct hth_peaks {
+    int threads;             /* in: from 1 to the backend's */
+    double read_bytes_per_s; /* from memory that no cache holds */
+    double int8_ops_per_s;   /* multiply-adds of the kernels' instruction set on registers, 2 operations each */
+    double float_ops_per_s;
+    uint64_t read_bytes; /* how much memory the reading went over, again and again */
+    bool read_cached;    /* that is not much more than the caches hold: the rate may be theirs */
+} hth_peaks;
+
 typedef struct hth_backend_type {
     const char *name; /* "cpu" */
     hearth_status (*open)(const hth_backend_config *config, hth_backend **out, hearth_error *err);
     void (*close)(hth_backend **backend);
     int (*threads)(const hth_backend *backend);
     const char *(*kernels)(const hth_backend *backend); /* the tier in use */
+
+    /* Measure `count` rows, each for its number of threads, in about 0.2 s a row; between passes only. Maps at most
+     * `memory` bytes meanwhile; HEARTH_NO_MEMORY when that is too little. */
+    hearth_status (*peaks)(hth_backend *backend, uint64_t memory, hth_peaks *rows, size_t count, hearth_error *err);
 
     /* program, files and what they point to must outlive the executable. HEARTH_UNSUPPORTED names an op or dtype that
      * has no kernel. */

@@ -74,8 +74,7 @@ static uint64_t read_number(const char *path, const char *key) {
     return value;
 }
 
-/* What the system has free now, or the control group's limit where that is less. */
-static uint64_t free_memory(void) {
+uint64_t hth_free_memory(void) {
     uint64_t available = read_number("/proc/meminfo", "MemAvailable:") * 1024;
     if (available == 0) available = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     const char *const limits[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
@@ -126,7 +125,7 @@ hearth_status hth_engine_plan_memory(hearth_engine *e, const hearth_options *opt
     int64_t context = hth_option_int(options, HTH_OPTION_CTX);
     int64_t rows = hth_option_int(options, HTH_OPTION_ROWS), outputs = hth_option_int(options, HTH_OPTION_OUTPUTS);
     uint64_t memory = (uint64_t)hth_option_int(options, HTH_OPTION_MEMORY);
-    e->budget = memory ? memory : free_memory();
+    e->budget = memory ? memory : hth_free_memory();
     if (context > e->program->context)
         return hth_fail(err, HEARTH_BAD_OPTION, "ctx %lld is more than the model's context of %lld", (long long)context,
                         (long long)e->program->context);

@@ -5,16 +5,15 @@
 
 #include "base/hash.h"
 #include "text/alphabet.h"
-#include "text/vocab.h"
+#include "text/vocab_internal.h"
 
 #define TOKENS "tokenizer.ggml.tokens"
 #define TYPES  "tokenizer.ggml.token_type"
 #define SCORES "tokenizer.ggml.scores"
-#define MERGES "tokenizer.ggml.merges"
 
-enum { MAX_TOKENS = 1 << 24, MAX_MERGES = 1 << 26 };
+enum { MAX_TOKENS = 1 << 24 };
 
-static hearth_status no_memory(const char *what, uint64_t count, hearth_error *err) {
+hearth_status hth_vocab_no_memory(const char *what, uint64_t count, hearth_error *err) {
     return hth_fail(err, HEARTH_NO_MEMORY, "no memory for %" PRIu64 " %s of the tokenizer", count, what);
 }
 
@@ -28,9 +27,8 @@ void hth_vocab_free(hth_vocab *v) {
     *v = (hth_vocab){0};
 }
 
-/* The array with this key, checked for its element type and length; *out is NULL when it is absent and may be. */
-static hearth_status find_array(const hth_gguf *g, const char *key, bool strings, uint64_t count,
-                                const hth_gguf_kv **out, hearth_error *err) {
+hearth_status hth_vocab_array(const hth_gguf *g, const char *key, bool strings, uint64_t count, const hth_gguf_kv **out,
+                              hearth_error *err) {
     const hth_gguf_kv *kv = *out = hth_gguf_find(g, key);
     if (kv == NULL) return HEARTH_OK;
     if (kv->type != HTH_GGUF_ARRAY || (kv->element == HTH_GGUF_STRING) != strings || kv->element == HTH_GGUF_ARRAY)
@@ -42,7 +40,7 @@ static hearth_status find_array(const hth_gguf *g, const char *key, bool strings
 }
 
 static hearth_status read_tokens(hth_vocab *v, const hth_gguf *g, const hth_gguf_kv **tokens, hearth_error *err) {
-    HTH_TRY(find_array(g, TOKENS, true, UINT64_MAX, tokens, err));
+    HTH_TRY(hth_vocab_array(g, TOKENS, true, UINT64_MAX, tokens, err));
     if (*tokens == NULL) return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\" is missing", TOKENS);
     uint64_t count = (*tokens)->count;
     if (count == 0 || count > MAX_TOKENS)
@@ -51,13 +49,13 @@ static hearth_status read_tokens(hth_vocab *v, const hth_gguf *g, const hth_gguf
     v->size = (uint32_t)count;
     v->types = malloc(count);
     v->ends = calloc(count, sizeof *v->ends);
-    return v->types != NULL && v->ends != NULL ? HEARTH_OK : no_memory("types", count, err);
+    return v->types != NULL && v->ends != NULL ? HEARTH_OK : hth_vocab_no_memory("types", count, err);
 }
 
 static hearth_status read_types(hth_vocab *v, const hth_gguf *g, hearth_error *err) {
     const hth_gguf_kv *kv;
     memset(v->types, HTH_TOKEN_NORMAL, v->size);
-    HTH_TRY(find_array(g, TYPES, false, v->size, &kv, err));
+    HTH_TRY(hth_vocab_array(g, TYPES, false, v->size, &kv, err));
     if (kv == NULL) return HEARTH_OK;
     if (kv->element != HTH_GGUF_I32 && kv->element != HTH_GGUF_U32)
         return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\" has elements of type %s, not i32", TYPES,
@@ -89,15 +87,15 @@ static int named_byte(hth_string text) {
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-/* Copy a text with each U+2581 as a space. */
-static size_t copy_with_spaces(hth_string text, char *out) {
-    size_t size = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        bool mark = text.data[i] == '\xE2' && text.size - i >= 3 && memcmp(text.data + i, "\xE2\x96\x81", 3) == 0;
-        out[size++] = mark ? ' ' : text.data[i];
-        if (mark) i += 2;
+size_t hth_vocab_copy_raw(hth_string text, char *out) {
+    const char *from = text.data, *end = from + text.size;
+    char *to = out;
+    while (from < end) {
+        bool mark = *from == '\xE2' && end - from >= 3 && from[1] == '\x96' && from[2] == '\x81';
+        *to++ = mark ? ' ' : *from;
+        from += mark ? 3 : 1;
     }
-    return size;
+    return (size_t)(to - out);
 }
 
 /* Write a token's piece; *merges tells whether merging may produce the token. */
@@ -127,7 +125,7 @@ static hearth_status write_piece(hth_vocab *v, const hth_alphabet *alphabet, uin
                 v->raw || ((unsigned char)text.data[i] < 0x80 && hth_alphabet_is_plain((unsigned char)text.data[i]));
         if (v->raw && *merges && memmem(text.data, text.size, "\xE2\x96\x81", 3) != NULL) *merges = false;
     } else if (v->raw) {
-        *size = copy_with_spaces(text, out);
+        *size = hth_vocab_copy_raw(text, out);
         *merges = memchr(text.data, ' ', text.size) == NULL;
     } else {
         *merges = hth_alphabet_decode(alphabet, text.data, text.size, out, size);
@@ -141,10 +139,17 @@ static hearth_status write_piece(hth_vocab *v, const hth_alphabet *alphabet, uin
 
 /* ---- tables ---- */
 
-static uint64_t load_tail(const char *text, size_t size) {
-    uint64_t word = 0;
-    memcpy(&word, text, size);
-    return word;
+/* The last bytes of a text, at most 8, as a number that differs where they do. */
+static inline uint64_t load_tail(const char *text, size_t size) {
+    uint32_t low, high;
+    if (size < 4) {
+        if (size == 0) return 0;
+        return (uint64_t)(unsigned char)text[0] | (uint64_t)(unsigned char)text[size / 2] << 8 |
+               (uint64_t)(unsigned char)text[size - 1] << 16;
+    }
+    memcpy(&low, text, 4);
+    memcpy(&high, text + size - 4, 4);
+    return (uint64_t)high << 32 | low;
 }
 
 uint64_t hth_vocab_hash(uint64_t key, const char *text, size_t size) {
@@ -162,8 +167,7 @@ static bool is_token(const hth_vocab *v, hearth_token id, const char *text, size
     return v->offsets[id + 1] - at == size && memcmp(v->bytes + at, text, size) == 0;
 }
 
-/* The slot of a text: its own, or the free one where it belongs. */
-static size_t text_slot(const hth_vocab *v, const char *text, size_t size, uint64_t hash) {
+size_t hth_vocab_text_slot(const hth_vocab *v, const char *text, size_t size, uint64_t hash) {
     uint32_t tag = (uint32_t)(hash >> 32);
     for (size_t i = (size_t)hash;; i++) {
         const hth_text_slot *slot = &v->texts[i & v->text_mask];
@@ -174,11 +178,10 @@ static size_t text_slot(const hth_vocab *v, const char *text, size_t size, uint6
 
 hearth_token hth_vocab_find(const hth_vocab *v, const char *text, size_t size) {
     if (size > v->longest) return HTH_NO_TOKEN;
-    return v->texts[text_slot(v, text, size, hth_vocab_hash(v->key, text, size))].id;
+    return v->texts[hth_vocab_text_slot(v, text, size, hth_vocab_hash(v->key, text, size))].id;
 }
 
-/* The number of slots for `count` entries, less one: a power of two of which at most two thirds are taken. */
-static size_t slot_mask(size_t count) {
+size_t hth_vocab_slot_mask(size_t count) {
     size_t slots = 16;
     while (slots / 3 * 2 < count) slots *= 2;
     return slots - 1;
@@ -191,34 +194,36 @@ static bool space_behind_other(const char *text, size_t size) {
 }
 
 /* Slots to be filled soon: each is on its way into the cache while others are filled. */
-enum { PENDING = 32 };
-
 typedef struct pending_texts {
     struct {
         uint64_t hash;
         hearth_token id;
-    } list[PENDING];
+    } list[HTH_VOCAB_BATCH];
     unsigned count;
 } pending_texts;
 
-static void fill_texts(hth_vocab *v, pending_texts *p) {
+static void fill_texts(hth_vocab *v, pending_texts *p, bool *findable) {
     for (unsigned i = 0; i < p->count; i++) {
         hearth_token id = p->list[i].id;
         uint64_t hash = p->list[i].hash;
         uint32_t at = v->offsets[id];
         /* Of several tokens with one text, the last. */
-        size_t slot = text_slot(v, v->bytes + at, v->offsets[id + 1] - at, hash);
+        size_t slot = hth_vocab_text_slot(v, v->bytes + at, v->offsets[id + 1] - at, hash);
+        if (v->texts[slot].id != HTH_NO_TOKEN) findable[v->texts[slot].id] = false;
         v->texts[slot] = (hth_text_slot){(uint32_t)(hash >> 32), id};
+        findable[id] = true;
     }
     p->count = 0;
 }
 
-static void add_text(hth_vocab *v, pending_texts *p, hearth_token id, const char *text, size_t size) {
+static void add_text(hth_vocab *v, pending_texts *p, hearth_token id, bool *findable) {
+    const char *text = v->bytes + v->offsets[id];
+    size_t size = v->offsets[id + 1] - v->offsets[id];
     uint64_t hash = hth_vocab_hash(v->key, text, size);
     __builtin_prefetch(&v->texts[hash & v->text_mask], 1);
     p->list[p->count].hash = hash;
     p->list[p->count].id = id;
-    if (++p->count == PENDING) fill_texts(v, p);
+    if (++p->count == HTH_VOCAB_BATCH) fill_texts(v, p, findable);
 }
 
 /* Reserve the tables from an arena, which counts or is mapped. */
@@ -234,7 +239,7 @@ static hearth_status map_texts(hth_vocab *v, const hth_gguf_kv *tokens, hearth_e
         return hth_fail(err, HEARTH_UNSUPPORTED, "key \"%s\" has %" PRIu64 " bytes of text; 4 GiB is the most", TOKENS,
                         text_bytes);
     hth_arena counting = hth_arena_counting();
-    v->text_mask = slot_mask(v->size);
+    v->text_mask = hth_vocab_slot_mask(v->size);
     carve_texts(v, &counting, text_bytes);
     HTH_TRY(hth_arena_map(&v->tables, counting.used, "the tokenizer's vocabulary", err));
     carve_texts(v, &v->tables, text_bytes);
@@ -242,7 +247,8 @@ static hearth_status map_texts(hth_vocab *v, const hth_gguf_kv *tokens, hearth_e
     return HEARTH_OK;
 }
 
-static hearth_status build_texts(hth_vocab *v, const hth_gguf_kv *tokens, hearth_error *err) {
+/* findable[id], false before: the token is the one that its text finds. */
+static hearth_status build_texts(hth_vocab *v, const hth_gguf_kv *tokens, bool *findable, hearth_error *err) {
     hth_alphabet alphabet;
     pending_texts pending = {.count = 0};
     uint32_t at = 0;
@@ -259,12 +265,12 @@ static hearth_status build_texts(hth_vocab *v, const hth_gguf_kv *tokens, hearth
         v->offsets[id + 1] = at + (uint32_t)size;
         if (size > v->longest) v->longest = (uint32_t)size;
         if (merges) {
-            add_text(v, &pending, (hearth_token)id, v->bytes + at, size);
+            add_text(v, &pending, (hearth_token)id, findable);
             if (v->raw && v->cuts_words) v->cuts_words = !space_behind_other(v->bytes + at, size);
         }
         at += (uint32_t)size;
     }
-    fill_texts(v, &pending);
+    fill_texts(v, &pending, findable);
     for (unsigned byte = 0; byte < 256 && !v->raw; byte++) {
         char c = (char)byte;
         v->byte_token[byte] = hth_vocab_find(v, &c, 1);
@@ -282,165 +288,33 @@ static uint32_t order_of(float score) {
 
 static hearth_status read_scores(hth_vocab *v, const hth_gguf *g, hearth_error *err) {
     const hth_gguf_kv *kv;
-    HTH_TRY(find_array(g, SCORES, false, v->size, &kv, err));
+    HTH_TRY(hth_vocab_array(g, SCORES, false, v->size, &kv, err));
     v->order = calloc(v->size, sizeof *v->order);
-    if (v->order == NULL) return no_memory("scores", v->size, err);
+    if (v->order == NULL) return hth_vocab_no_memory("scores", v->size, err);
     for (uint32_t i = 0; kv != NULL && i < v->size; i++) {
-        double score;
-        HTH_TRY(hth_gguf_float_at(kv, i, &score, err));
+        float score;
+        if (kv->element == HTH_GGUF_F32) {
+            memcpy(&score, kv->value + i * sizeof score, sizeof score);
+        } else {
+            double wide;
+            HTH_TRY(hth_gguf_float_at(kv, i, &wide, err));
+            score = (float)wide;
+        }
         if (score != score)
             return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\": score %" PRIu32 " is no number", SCORES, i);
-        v->order[i] = order_of((float)score);
+        v->order[i] = order_of(score);
     }
     return HEARTH_OK;
 }
 
-/* ---- merges ---- */
-
-/* Merges are read some at a time: what one needs from memory is fetched while others are worked on. */
-typedef struct lookup {
-    const char *text;
-    size_t size;
-    uint64_t hash;
-    hearth_token found;
-} lookup;
-
-typedef struct merge_block {
-    unsigned count;
-    hth_string text[PENDING];
-    lookup left[PENDING], right[PENDING], whole[PENDING];
-} merge_block;
-
-typedef struct merge_reader {
-    hth_vocab *v;
-    hth_alphabet alphabet;
-    char *buffer; /* the texts of a block: for each merge, room for two of four times the longest piece */
-    merge_block block;
-    uint32_t rank; /* of the first merge of the block */
-} merge_reader;
-
-static void find_all(const hth_vocab *v, lookup *list, unsigned count) {
-    for (unsigned i = 0; i < count; i++) {
-        list[i].hash = hth_vocab_hash(v->key, list[i].text, list[i].size);
-        __builtin_prefetch(&v->texts[list[i].hash & v->text_mask]);
-    }
-    for (unsigned i = 0; i < count; i++) {
-        list[i].found = v->texts[list[i].hash & v->text_mask].id;
-        if (list[i].found != HTH_NO_TOKEN) __builtin_prefetch(&v->offsets[list[i].found]);
-    }
-    for (unsigned i = 0; i < count; i++)
-        if (list[i].found != HTH_NO_TOKEN) __builtin_prefetch(v->bytes + v->offsets[list[i].found]);
-    for (unsigned i = 0; i < count; i++)
-        list[i].found = list[i].size > v->longest ? HTH_NO_TOKEN
-                                                  : v->texts[text_slot(v, list[i].text, list[i].size, list[i].hash)].id;
-}
-
-/* A text in the notation of the file as a lookup; `out` has room for three times the longest piece. */
-static lookup as_lookup(const merge_reader *r, const char *text, size_t size, char *out) {
-    lookup l = {.text = "", .found = HTH_NO_TOKEN};
-    if (size > 3 * (size_t)r->v->longest) return l; /* notation makes a text at most three times as long */
-    if (r->v->raw) l.size = copy_with_spaces((hth_string){text, size}, out);
-    else if (!hth_alphabet_decode(&r->alphabet, text, size, out, &l.size)) return l;
-    l.text = out;
-    return l;
-}
-
-static hearth_status bad_merge(const merge_reader *r, unsigned k, const char *what, hearth_error *err) {
-    hth_string text = r->block.text[k];
-    return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\": merge %" PRIu32 " (\"%.*s\") %s", MERGES, r->rank + k,
-                    (int)(text.size < 60 ? text.size : 60), text.data, what);
-}
-
-/* The texts of all parts of the block, and which tokens they are. */
-static hearth_status find_parts(merge_reader *r, hearth_error *err) {
-    merge_block *b = &r->block;
-    size_t longest = r->v->longest;
-    for (unsigned k = 0; k < b->count; k++) {
-        hth_string text = b->text[k];
-        const char *space = text.size < 2 ? NULL : memchr(text.data + 1, ' ', text.size - 1);
-        if (space == NULL) return bad_merge(r, k, "is not two texts with a space between", err);
-        size_t split = (size_t)(space - text.data);
-        char *out = r->buffer + 8 * longest * k;
-        b->left[k] = as_lookup(r, text.data, split, out);
-        b->right[k] = as_lookup(r, space + 1, text.size - split - 1, out + 4 * longest);
-    }
-    find_all(r->v, b->left, b->count);
-    find_all(r->v, b->right, b->count);
-    return HEARTH_OK;
-}
-
-/* The tokens that the merges of the block make. */
-static hearth_status find_wholes(merge_reader *r, hearth_error *err) {
-    merge_block *b = &r->block;
-    for (unsigned k = 0; k < b->count; k++) {
-        const lookup *left = &b->left[k], *right = &b->right[k];
-        if (left->found == HTH_NO_TOKEN || right->found == HTH_NO_TOKEN)
-            return bad_merge(r, k, "is about no tokens", err);
-        char *out = r->buffer + 8 * (size_t)r->v->longest * k; /* where the left text lies; both fit behind it */
-        memmove(out + left->size, right->text, right->size);
-        b->whole[k] = (lookup){.text = out, .size = left->size + right->size};
-    }
-    find_all(r->v, b->whole, b->count);
-    for (unsigned k = 0; k < b->count; k++)
-        if (b->whole[k].found == HTH_NO_TOKEN) return bad_merge(r, k, "makes no token", err);
-    return HEARTH_OK;
-}
-
-static hearth_status read_block(merge_reader *r, hearth_error *err) {
-    hth_vocab *v = r->v;
-    merge_block *b = &r->block;
-    HTH_TRY(find_parts(r, err));
-    HTH_TRY(find_wholes(r, err));
-    for (unsigned k = 0; k < b->count; k++)
-        __builtin_prefetch(&v->pairs[hth_vocab_pair_hash(v->key, b->left[k].found, b->right[k].found) & v->pair_mask],
-                           1);
-    for (unsigned k = 0; k < b->count; k++) {
-        hearth_token left = b->left[k].found, right = b->right[k].found;
-        size_t i = hth_vocab_pair_hash(v->key, left, right);
-        hth_pair_slot *slot = &v->pairs[i & v->pair_mask];
-        while (slot->left != HTH_NO_TOKEN && (slot->left != left || slot->right != right))
-            slot = &v->pairs[++i & v->pair_mask];
-        if (slot->left == HTH_NO_TOKEN) /* else an earlier merge of the two counts */
-            *slot = (hth_pair_slot){left, right, r->rank + k, b->whole[k].found};
-    }
-    r->rank += b->count;
-    b->count = 0;
-    return HEARTH_OK;
-}
-
-static hearth_status map_pairs(hth_vocab *v, size_t count, hearth_error *err) {
-    hth_arena counting = hth_arena_counting();
-    v->pair_mask = slot_mask(count);
-    HTH_ARENA_NEW(&counting, hth_pair_slot, v->pair_mask + 1);
-    HTH_TRY(hth_arena_map(&v->merges, counting.used, "the tokenizer's merges", err));
-    v->pairs = HTH_ARENA_NEW(&v->merges, hth_pair_slot, v->pair_mask + 1);
-    memset(v->pairs, 0xFF, (v->pair_mask + 1) * sizeof *v->pairs); /* all free */
-    return HEARTH_OK;
-}
-
-static hearth_status read_merges(hth_vocab *v, const hth_gguf *g, hearth_error *err) {
-    const hth_gguf_kv *kv;
-    HTH_TRY(find_array(g, MERGES, true, UINT64_MAX, &kv, err));
-    if (kv == NULL) return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\" is missing", MERGES);
-    if (kv->count > MAX_MERGES)
-        return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\" has %" PRIu64 " elements; %d is the most", MERGES, kv->count,
-                        MAX_MERGES);
-    HTH_TRY(map_pairs(v, (size_t)kv->count, err));
-    /* Texts are a few hundred bytes at most; where a file has longer ones, blocks are of one merge. */
-    unsigned block = v->longest <= 4096 ? PENDING : 1;
-    merge_reader *r = calloc(1, sizeof *r);
-    if (r != NULL) r->buffer = malloc(8 * (size_t)v->longest * block + 1);
-    hearth_status status = r != NULL && r->buffer != NULL ? HEARTH_OK : no_memory("merges", kv->count, err);
-    if (status == HEARTH_OK) {
-        r->v = v;
-        hth_alphabet_init(&r->alphabet);
-    }
-    for (uint64_t i = 0; i < kv->count && status == HEARTH_OK; i++) {
-        status = hth_gguf_string_at(kv, i, &r->block.text[r->block.count], err);
-        if (status == HEARTH_OK && (++r->block.count == block || i + 1 == kv->count)) status = read_block(r, err);
-    }
-    if (r != NULL) free(r->buffer);
-    free(r);
+static hearth_status build_tables(hth_vocab *v, const hth_gguf *g, const hth_gguf_kv *tokens, hearth_error *err) {
+    bool *findable = calloc(v->size, sizeof *findable);
+    if (findable == NULL) return hth_vocab_no_memory("texts", v->size, err);
+    hearth_status status = build_texts(v, tokens, findable, err);
+    if (status == HEARTH_OK)
+        status =
+            v->kind == HTH_VOCAB_LLAMA ? read_scores(v, g, err) : hth_vocab_read_merges(v, g, tokens, findable, err);
+    free(findable);
     return status;
 }
 
@@ -472,7 +346,7 @@ static hearth_status build_specials(hth_vocab *v, const hth_gguf *g, const hth_g
     uint32_t count = 0;
     for (uint32_t id = 0; id < v->size; id++) count += is_special(v->types[id]);
     v->specials.list = calloc(count + 1u, sizeof *v->specials.list);
-    if (v->specials.list == NULL) return no_memory("special tokens", count, err);
+    if (v->specials.list == NULL) return hth_vocab_no_memory("special tokens", count, err);
     for (uint32_t id = 0; id < v->size; id++) {
         hth_string text;
         if (!is_special(v->types[id])) continue;
@@ -504,8 +378,6 @@ hearth_status hth_vocab_load(hth_vocab *v, const hth_gguf *g, hth_vocab_kind kin
     HTH_TRY(read_tokens(v, g, &tokens, err));
     HTH_TRY(read_types(v, g, err));
     HTH_TRY(hth_vocab_find_roles(v, g, tokens, pre, err));
-    HTH_TRY(build_texts(v, tokens, err));
-    if (kind == HTH_VOCAB_LLAMA) HTH_TRY(read_scores(v, g, err));
-    else HTH_TRY(read_merges(v, g, err));
+    HTH_TRY(build_tables(v, g, tokens, err));
     return build_specials(v, g, tokens, pre, err);
 }

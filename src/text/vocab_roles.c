@@ -4,6 +4,7 @@
  * token whatever type the file gives it, unless it is an ordinary piece of text ("</s>" where it is a tag of markup) or
  * one of the exceptions below.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "text/vocab.h"
@@ -122,16 +123,19 @@ static bool is_merged(const hth_gguf_kv *merges, const char *text, size_t size) 
 }
 
 static hearth_status find_known(role_finder *f, const hth_gguf_kv *tokens, hearth_error *err) {
-    size_t sizes[KNOWN_COUNT], most = 0;
+    size_t sizes[KNOWN_COUNT];
+    uint64_t sizes_by_end[256] = {0}; /* bit n: a known text of n bytes ends with this byte. Few tokens have one */
     for (size_t k = 0; k < KNOWN_COUNT; k++) {
         sizes[k] = strlen(known[k].text);
-        most = sizes[k] > most ? sizes[k] : most;
+        assert(sizes[k] > 0 && sizes[k] < 64);
+        sizes_by_end[(unsigned char)known[k].text[sizes[k] - 1]] |= UINT64_C(1) << sizes[k];
         f->id_of[k] = HTH_NO_TOKEN;
     }
     for (uint32_t id = 0; id < f->v->size; id++) {
         hth_string text;
         HTH_TRY(hth_gguf_string_at(tokens, id, &text, err));
-        if (text.size == 0 || text.size > most || strchr("<[_\xE2", text.data[0]) == NULL) continue;
+        if (text.size == 0 || text.size >= 64) continue;
+        if ((sizes_by_end[(unsigned char)text.data[text.size - 1]] >> text.size & 1) == 0) continue;
         for (size_t k = 0; k < KNOWN_COUNT; k++)
             if (sizes[k] == text.size && memcmp(known[k].text, text.data, text.size) == 0)
                 f->id_of[k] = (hearth_token)id;

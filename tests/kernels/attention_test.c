@@ -393,33 +393,6 @@ static void check_sequence(check *c, int type, int64_t dk, int64_t dv, int windo
 
 /* ---- Rates ---- */
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-
-enum { FMA_ITERATIONS = 200000 };
-__attribute__((target("avx2,fma"))) static void fma_work(void *arg, int thread) {
-    (void)thread;
-    (void)arg;
-    __m256 a = _mm256_set1_ps(1), b = _mm256_set1_ps(0), r[12];
-    for (int i = 0; i < 12; i++) r[i] = a;
-    for (int i = 0; i < FMA_ITERATIONS; i++) {
-#define STEP(n) __asm__ volatile("vfmadd231ps %1, %2, %0" : "+x"(r[n]) : "x"(a), "x"(b));
-        STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) STEP(6) STEP(7) STEP(8) STEP(9) STEP(10) STEP(11)
-#undef STEP
-    }
-}
-
-/* Peak of 256-bit float FMA, GFLOP/s. */
-static double limit_fma_gflops(check *c) {
-    return 12.0 * 16 * FMA_ITERATIONS * c->threads / check_time(c, fma_work, NULL) * 1e-9;
-}
-#else
-static double limit_fma_gflops(check *c) {
-    (void)c;
-    return 0;
-}
-#endif
-
 typedef struct bench {
     check *c;
     int type;
@@ -477,7 +450,7 @@ static double bench_tiles(check *c, int type, int64_t d, int64_t rows, int64_t h
 }
 
 static void bench_attention(check *c) {
-    double peak = limit_fma_gflops(c), read = limit_read_gbs(c);
+    double peak = limit_float_gflops(c), read = limit_read_gbs(c);
     for (int type = 0; type < HTH_KV_TYPES; type++)
         for (int64_t d = 64; d <= 256; d *= 2) {
             for (int64_t heads = 1; heads <= 8; heads++) {

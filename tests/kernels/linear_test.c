@@ -308,8 +308,8 @@ static void bench_gemm(check *c, const hth_dtype_info *info, hth_dtype dtype) {
         if (!check_begin(c, "gemm %s rows=%" PRId64 " k=%" PRId64, info->name, rows, k)) continue;
         double t = bench_shape(c, dtype, rows, columns, k), ops = 2.0 * (double)(rows * columns * k) / t * 1e-9;
         printf("%-8s %-26s %7.1f GOP/s", c->tier->name, c->label, ops);
-        if (info->block > 1) printf("  %3.0f %% of int8 %.0f", 100 * ops / limit_int8_gops(c), limit_int8_gops(c));
-        printf("\n");
+        double peak = info->block > 1 ? limit_int8_gops(c) : limit_float_gflops(c);
+        printf("  %3.0f %% of %s %.0f\n", 100 * ops / peak, info->block > 1 ? "int8" : "FMA", peak);
         fflush(stdout);
     }
 }

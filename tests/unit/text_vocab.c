@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -362,6 +363,80 @@ static void every_allocation_may_fail(void **state) {
     close_file(&o);
 }
 
+/* ---- merges ---- */
+
+enum { RUNS = 40 }; /* more than are read together */
+
+/* "a", a space, "b", runs of two and more "a"s, each made of the one before; then " a", `copies` times. The last merge
+ * is the one given. */
+typedef struct runs_file {
+    char text[RUNS][RUNS + 2], merge[RUNS][RUNS + 3];
+    const char *tokens[RUNS + 6], *merges[RUNS + 2];
+} runs_file;
+
+static void open_runs(opened *o, runs_file *r, int copies, const char *last_merge) {
+    static const char *const first[] = {"a", "\xC4\xA0", "b"};
+    memcpy(r->tokens, first, sizeof first);
+    for (int i = 0; i < RUNS; i++) {
+        memset(r->text[i], 'a', (size_t)i + 2);
+        r->text[i][i + 2] = '\0';
+        snprintf(r->merge[i], sizeof r->merge[i], "%.*s a", i + 1, r->text[i]);
+        r->tokens[3 + i] = r->text[i];
+        r->merges[i] = r->merge[i];
+    }
+    for (int i = 0; i < copies; i++)
+        r->tokens[3 + RUNS + i] = "\xC4\xA0"
+                                  "a";
+    r->tokens[3 + RUNS + copies] = r->merges[RUNS + 1] = NULL;
+    r->merges[RUNS] = last_merge;
+    const vocab_file f = {.model = "gpt2", .pre = "gpt-2", .tokens = r->tokens, .merges = r->merges};
+    open_file(o, &f, NULL);
+}
+
+/* The token that a text becomes; -1 when it is none or several. */
+static hearth_token one_token(const opened *o, const char *text) {
+    hearth_token ids[8];
+    size_t count;
+    hearth_error err;
+    if (hearth_tokenizer_encode(o->t, text, strlen(text), 0, ids, 8, &count, &err) != HEARTH_OK) return -1;
+    return count == 1 ? ids[0] : -1;
+}
+
+/* A merge makes the token after that of the merge before it, or another one that has the text. */
+static void merges_make_the_token_that_has_their_text(void **state) {
+    (void)state;
+    runs_file r;
+    opened o;
+    open_runs(&o, &r, 1, "\xC4\xA0 a");
+    assert_int_equal(o.status, HEARTH_OK);
+    assert_int_equal(one_token(&o, "aaa"), 4);
+    assert_int_equal(one_token(&o, "aa"), 3);
+    assert_int_equal(one_token(&o, " a"), 3 + RUNS);
+    assert_int_equal(one_token(&o, " b"), -1);
+    close_file(&o);
+    open_runs(&o, &r, 2, "\xC4\xA0 a"); /* of two with one text, the last */
+    assert_int_equal(o.status, HEARTH_OK);
+    assert_int_equal(one_token(&o, " a"), 4 + RUNS);
+    close_file(&o);
+    open_runs(&o, &r, 1, "a b");
+    assert_int_equal(o.status, HEARTH_BAD_FILE);
+    assert_non_null(strstr(o.err.text, "merge 40"));
+    close_file(&o);
+}
+
+/* "\xC4 \xA0a" has the bytes of the token " a", but its parts are no characters. */
+static void merges_that_cut_a_character_are_refused(void **state) {
+    (void)state;
+    runs_file r;
+    opened o;
+    open_runs(&o, &r, 1,
+              "\xC4 \xA0"
+              "a");
+    assert_int_equal(o.status, HEARTH_BAD_FILE);
+    assert_non_null(strstr(o.err.text, "merge 40"));
+    close_file(&o);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_files_are_refused_by_name),
@@ -372,6 +447,8 @@ int main(void) {
         cmocka_unit_test(ids_beyond_the_vocabulary_are_no_ids),
         cmocka_unit_test(overlapping_special_tokens),
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(merges_make_the_token_that_has_their_text),
+        cmocka_unit_test(merges_that_cut_a_character_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,6 +89,9 @@ static int threads_of(const hth_backend *b) {
 static const char *kernels_of(const hth_backend *b) {
     return b->kernels.name;
 }
+static hearth_status peaks(hth_backend *b, uint64_t memory, hth_peaks *rows, size_t count, hearth_error *err) {
+    return hth_cpu_peaks(b->pool, &b->kernels, memory, rows, count, err);
+}
 static const hth_plan *plan_of(const hth_executable *exe) {
     return &exe->plan;
 }
@@ -122,6 +125,7 @@ const hth_backend_type hth_backend_cpu = {
     .close = close_cpu,
     .threads = threads_of,
     .kernels = kernels_of,
+    .peaks = peaks,
     .lower = hth_cpu_lower,
     .terms = hth_cpu_terms,
     .plan = plan_of,

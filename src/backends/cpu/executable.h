@@ -215,6 +215,10 @@ struct hth_executable {
     hth_frame frame;
 };
 
+/* peaks.c: hth_backend_type.peaks for a pool and a tier. */
+hearth_status hth_cpu_peaks(hth_pool *pool, const hth_kernels *kernels, uint64_t memory, hth_peaks *rows, size_t count,
+                            hearth_error *err);
+
 /* lower.c */
 hearth_status hth_cpu_lower(hth_backend *backend, const hth_program *program, const hth_file_view *files,
                             const hth_limits *limits, hth_executable **out, hearth_error *err);
@@ -256,7 +260,9 @@ void hth_experts_free(hth_executable *exe);
 /* memory.c: a tensor's rows in the arenas, after they are carved. */
 hth_rows hth_rows_of(const hth_executable *exe, hth_tensor_id id);
 
-/* Note that an op met a value in `row` that it cannot go on with; by any thread. */
+/* run.c: no sequence of the pass has a fault yet; by the calling thread, before the others start. */
+void hth_faults_begin(hth_executable *exe, const hth_pass *pass);
+/* run.c: note that an op met a value in `row` that it cannot go on with; by any thread. */
 void hth_fault_note(hth_executable *exe, const hth_op *op, int64_t row);
 
 /* lower.c: the kernel that multiplies by a weight, and the bytes of one of its rows. HEARTH_UNSUPPORTED names a dtype
@@ -270,6 +276,8 @@ int hth_quantize_add(hth_executable *exe, hth_tensor_id input, int block, hth_sy
 
 /* run.c */
 hearth_status hth_cpu_run(hth_executable *exe, const hth_pass *pass, hearth_error *err);
+
+/* warm.c */
 hearth_status hth_cpu_warm(hth_executable *exe, hearth_error *err);
 
 static inline int64_t hth_min(int64_t a, int64_t b) {

@@ -252,6 +252,23 @@ typedef void hth_delta_fn(const hth_delta *a, void *scratch);
  *   *beta = 1 / (1 + exp(-b)). */
 void hth_delta_gates(float alpha, float b, float a, float dt, float *decay, float *beta);
 
+/* ---- Peaks ------------------------------------------------------------------------------------------------------- */
+
+/* Loops that show what the tier's instructions can do at most; nothing computes with their results, which only keep the
+ * compiler from leaving the work out.
+ *
+ * A peak repeats multiply-adds on registers, in enough independent chains to fill the units that multiply: `rounds`
+ * rounds of `ops` operations each, 2 a multiply-add. */
+typedef uint32_t hth_peak_fn(int64_t rounds);
+typedef struct hth_peak {
+    hth_peak_fn *run;
+    double ops;
+} hth_peak;
+
+/* Read every byte once, in increasing order. p is 64-byte aligned, `bytes` a multiple of HTH_READ_UNIT. */
+typedef uint64_t hth_read_fn(const void *p, size_t bytes);
+#define HTH_READ_UNIT 512
+
 /* ---- The table --------------------------------------------------------------------------------------------------- */
 
 enum { HTH_KV_F16, HTH_KV_F32, HTH_KV_TYPES };
@@ -277,6 +294,9 @@ typedef struct hth_kernels {
     hth_attention_tile_fn *attention_tile[HTH_KV_TYPES];
     hth_attention_merge_fn *attention_merge;
     hth_attention_finish_fn *attention_finish;
+    hth_peak peak_int8;  /* int8 dot products summed in int32, as the quantized linears use them */
+    hth_peak peak_float; /* float32 FMA */
+    hth_read_fn *read;
 } hth_kernels;
 
 /* Elements of an activation block for a weight dtype: 32, 256, or 0 for float weights. */

@@ -7,4 +7,5 @@ void hth_kernels_ref(hth_kernels *t) {
     hth_ref_init_rows(t);
     hth_ref_init_attention(t);
     hth_ref_init_recurrent(t);
+    hth_ref_init_peak(t);
 }

@@ -9,5 +9,6 @@ void hth_ref_init_linear(hth_kernels *t);
 void hth_ref_init_rows(hth_kernels *t);
 void hth_ref_init_attention(hth_kernels *t);
 void hth_ref_init_recurrent(hth_kernels *t);
+void hth_ref_init_peak(hth_kernels *t);
 
 #endif

@@ -10,5 +10,6 @@ void hth_avx2_init_linear_float(hth_kernels *t);
 void hth_avx2_init_rows(hth_kernels *t);
 void hth_avx2_init_attention(hth_kernels *t);
 void hth_avx2_init_recurrent(hth_kernels *t);
+void hth_avx2_init_peak(hth_kernels *t);
 
 #endif

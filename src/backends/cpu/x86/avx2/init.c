@@ -8,4 +8,5 @@ void hth_kernels_avx2(hth_kernels *t) {
     hth_avx2_init_rows(t);
     hth_avx2_init_attention(t);
     hth_avx2_init_recurrent(t);
+    hth_avx2_init_peak(t);
 }

@@ -9,5 +9,6 @@ void hth_avx512_init_linear_float(hth_kernels *t);
 void hth_avx512_init_rows(hth_kernels *t);
 void hth_avx512_init_attention(hth_kernels *t);
 void hth_avx512_init_recurrent(hth_kernels *t);
+void hth_avx512_init_peak(hth_kernels *t);
 
 #endif

@@ -7,4 +7,5 @@ void hth_kernels_avx512(hth_kernels *t) {
     hth_avx512_init_rows(t);
     hth_avx512_init_attention(t);
     hth_avx512_init_recurrent(t);
+    hth_avx512_init_peak(t);
 }

@@ -5,5 +5,6 @@
 #include "backends/cpu/kernels.h"
 
 void hth_avxvnni_init_linear(hth_kernels *t);
+void hth_avxvnni_init_peak(hth_kernels *t);
 
 #endif

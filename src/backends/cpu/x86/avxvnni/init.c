@@ -3,4 +3,5 @@
 void hth_kernels_avxvnni(hth_kernels *t) {
     t->name = "avxvnni";
     hth_avxvnni_init_linear(t);
+    hth_avxvnni_init_peak(t);
 }
