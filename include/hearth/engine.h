@@ -92,6 +92,12 @@ typedef struct hearth_counters {
     uint64_t restores;     /* times a session was brought back to a mark */
     uint64_t marks_used;   /* marks that are kept now (a level) */
     uint64_t marks_total;  /* marks planned (option mark-slots) */
+    /* What passes cost at least, computed from shapes and from the experts that rows chose. */
+    uint64_t weight_bytes;     /* of weights that linears and experts read: once a pass each */
+    uint64_t kv_bytes;         /* of keys and values that attention read: once a pass each position that a row sees */
+    uint64_t linear_int8_ops;  /* of linears and experts on quantized weights, 2 a multiply-add */
+    uint64_t linear_float_ops; /* of those on float weights */
+    uint64_t attention_ops;    /* of queries with keys, and of their weights with values, 2 a multiply-add */
 } hearth_counters;
 
 /* Copy the counters as they are now. */
@@ -114,6 +120,29 @@ typedef struct hearth_limits {
  * engine does not have; HEARTH_NO_MEMORY. */
 HEARTH_API hearth_status hearth_engine_limits(hearth_engine *engine, hearth_limits *limits, size_t count,
                                               hearth_error *err);
+
+/* What limits a kind of work. */
+typedef enum hearth_work_limit {
+    HEARTH_WORK_NO_LIMIT, /* no rate of hearth_limits: it works on what the caches hold */
+    HEARTH_WORK_INT8,     /* reading, or int8_ops_per_s */
+    HEARTH_WORK_FLOAT,    /* reading, or float_ops_per_s */
+    HEARTH_WORK_WAITING   /* threads waited for each other, or had nothing to do */
+} hearth_work_limit;
+
+/* A kind of work in the passes: "linear Q4_K", "attention", "rms_norm", "waiting". */
+typedef struct hearth_work {
+    const char *what; /* lives as long as the engine */
+    hearth_work_limit limit;
+    double ms;      /* of all threads together */
+    uint64_t bytes; /* moved at least: weights, keys, values and state, or else activations read and written */
+    uint64_t ops;   /* of linears, experts, attention and recurrences, 2 a multiply-add */
+} hearth_work;
+
+/* Start to take the time of each kind of work, from zero (run 1), or stop (0): then what was measured is forgotten. A
+ * clock that runs costs each thread some 30 ns a piece of work. Starting allocates; calls do not. */
+HEARTH_API hearth_status hearth_engine_clock(hearth_engine *engine, int run, hearth_error *err);
+/* Write the kinds of work since the clock was started (at most `capacity`) and return how many there are. */
+HEARTH_API size_t hearth_engine_work(const hearth_engine *engine, hearth_work *out, size_t capacity);
 
 /* ---- Explain: what open would do, computing nothing and touching no weight ---- */
 

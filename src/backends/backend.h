@@ -86,6 +86,26 @@ typedef struct hth_peaks {
     bool read_cached;    /* that is not much more than the caches hold: the rate may be theirs */
 } hth_peaks;
 
+/* What limits a kind of work. */
+typedef enum hth_work_class {
+    HTH_WORK_OTHER,        /* row by row, on activations that the caches hold */
+    HTH_WORK_LINEAR_INT8,  /* reading weights, or int8 dot products */
+    HTH_WORK_LINEAR_FLOAT, /* reading weights, or float multiply-adds */
+    HTH_WORK_ATTENTION,    /* reading keys and values, or float multiply-adds */
+    HTH_WORK_SCAN,         /* reading and writing recurrent state, or float multiply-adds */
+    HTH_WORK_WAITING       /* of threads for each other */
+} hth_work_class;
+
+/* One kind of work: "linear Q4_K", "rms_norm". Bytes are those that a pass has to move at least: each weight, key and
+ * value that it needs once, each activation that an op reads or writes. Operations are those of linears, experts,
+ * attention and recurrences, 2 a multiply-add; other work counts none. */
+typedef struct hth_work {
+    const char *what; /* lives as long as the executable */
+    hth_work_class class;
+    uint64_t ns; /* of all threads together, while the clock ran */
+    uint64_t bytes, ops;
+} hth_work;
+
 typedef struct hth_backend_type {
     const char *name; /* "cpu" */
     hearth_status (*open)(const hth_backend_config *config, hth_backend **out, hearth_error *err);
@@ -109,6 +129,11 @@ typedef struct hth_backend_type {
     hearth_status (*warm)(hth_executable *exe, hearth_error *err);
     hearth_status (*run)(hth_executable *exe, const hth_pass *pass, hearth_error *err);
     const float *(*logits)(const hth_executable *exe); /* [outputs][vocab] */
+    /* Write the kinds of work (at most `capacity`) and return how many there are: of all passes since commit or, in
+     * `timed`, of those since the clock was last started. */
+    size_t (*work)(const hth_executable *exe, bool timed, hth_work *out, size_t capacity);
+    /* Start the clock anew, or stop it; between passes, after commit. HEARTH_NO_MEMORY. */
+    hearth_status (*clock)(hth_executable *exe, bool run, hearth_error *err);
     /* Copies between passes. A state slot takes a checkpoint's bytes; a KV block, in every layer, another block's. */
     void (*restore)(hth_executable *exe, int32_t mark_slot, int32_t state_slot);
     void (*copy_block)(hth_executable *exe, int32_t from, int32_t to);

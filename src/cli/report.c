@@ -36,6 +36,11 @@ void hth_report_counters(hth_json *json, const hearth_engine *engine) {
     hth_json_uint(json, "restores", counters.restores);
     hth_json_uint(json, "marks_used", counters.marks_used);
     hth_json_uint(json, "marks_total", counters.marks_total);
+    hth_json_uint(json, "weight_bytes", counters.weight_bytes);
+    hth_json_uint(json, "kv_bytes", counters.kv_bytes);
+    hth_json_uint(json, "linear_int8_ops", counters.linear_int8_ops);
+    hth_json_uint(json, "linear_float_ops", counters.linear_float_ops);
+    hth_json_uint(json, "attention_ops", counters.attention_ops);
     hth_json_close(json, '}');
 }
 

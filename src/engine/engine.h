@@ -7,7 +7,7 @@
  * session.c  timelines
  * marks.c    what to come back to
  * schedule.c cuts calls into passes
- * measure.c  what the machine can do
+ * measure.c  what the machine can do, and what passes cost
  * sampler.c  from logits to a token; independent of the rest
  *
  * Invariants:
@@ -135,6 +135,9 @@ hearth_status hth_make_resident(const hearth_engine *engine, bool lock, uint64_t
 
 /* open.c: HEARTH_IO, naming the file, when a part of it is gone and zeros were read instead. */
 hearth_status hth_engine_file_check(const hearth_engine *engine, hearth_error *err);
+
+/* measure.c: add to the counters what the passes cost. */
+void hth_count_work(const hearth_engine *engine, hearth_counters *counters);
 
 /* session.c */
 hearth_status hth_session_check(const hearth_session *session, hearth_error *err); /* open and not poisoned */

@@ -43,6 +43,7 @@ void hearth_engine_counters(const hearth_engine *e, hearth_counters *out) {
     out->blocks_used = (uint64_t)(e->blocks.total - e->blocks.free_count);
     out->marks_used = (uint64_t)e->marks.used;
     out->marks_total = (uint64_t)e->marks.total;
+    hth_count_work(e, out);
 }
 
 static void print_facts(const hearth_engine *e, FILE *out) {

@@ -1,6 +1,7 @@
 /* How much a pass works, for every row count: counted in the linears, which are nearly all of it. A row more costs the
  * same products wherever it comes, no count falls off a cliff, and each weight is read once a pass: by a mixture of
- * experts too, whatever the number of rows that an expert has. */
+ * experts too, whatever the number of rows that an expert has. And what the backend says a pass costs is what its
+ * kernels are asked for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -22,10 +23,12 @@ enum { ROWS = 520, BLOCKS = (ROWS + 63) / 64 };
 
 static _Atomic int64_t products; /* of a column and a row */
 static _Atomic int64_t bytes;    /* of weights, for each call anew */
+static _Atomic int64_t ops;      /* 2 a multiply-add */
 
 static void count(const hth_linear *a, int64_t columns, int64_t rows) {
     products += columns * rows;
     bytes += columns * a->row_bytes;
+    ops += 2 * columns * rows * a->k;
 }
 
 #define COUNTED(dtype)                                                                                                 \
@@ -92,17 +95,38 @@ static void stop(machine *m) {
     hth_gguf_close(&m->gguf);
 }
 
+static hth_work attention_so_far(const machine *m) {
+    hth_work kinds[HTH_KINDS];
+    size_t count_of_kinds = m->type->work(m->exe, false, kinds, HTH_KINDS);
+    for (size_t i = 0; i < count_of_kinds; i++)
+        if (kinds[i].class == HTH_WORK_ATTENTION) return kinds[i];
+    fail_msg("no attention");
+    return kinds[0];
+}
+
 typedef struct work {
     int64_t products, bytes;
 } work;
 
-/* What one pass of some rows of one sequence, from its start, works. */
-static work run(machine *m, int64_t rows) {
+/* What the backend says that linears and experts cost so far. */
+static void stated(const machine *m, int64_t *bytes_stated, int64_t *ops_stated) {
+    hth_work kinds[HTH_KINDS];
+    size_t count_of_kinds = m->type->work(m->exe, false, kinds, HTH_KINDS);
+    *bytes_stated = *ops_stated = 0;
+    for (size_t i = 0; i < count_of_kinds; i++)
+        if (kinds[i].class == HTH_WORK_LINEAR_INT8 || kinds[i].class == HTH_WORK_LINEAR_FLOAT) {
+            *bytes_stated += (int64_t)kinds[i].bytes;
+            *ops_stated += (int64_t)kinds[i].ops;
+        }
+}
+
+/* What one pass of some rows of one sequence, from position `first` on, works. */
+static work run(machine *m, int64_t first, int64_t rows) {
     static int32_t tokens[ROWS], blocks[BLOCKS];
     static int64_t positions[ROWS];
     for (int32_t i = 0; i < ROWS; i++) {
         tokens[i] = (int32_t)((i * 37 + 11) % m->program->n_vocab);
-        positions[i] = i;
+        positions[i] = first + i;
     }
     for (int32_t i = 0; i < BLOCKS; i++) blocks[i] = i;
     const int64_t seq_rows[2] = {0, rows};
@@ -119,8 +143,13 @@ static work run(machine *m, int64_t rows) {
                      .state_slots = &slot,
                      .faults = &fault,
                      .out_rows = &out_row};
-    products = bytes = 0;
+    int64_t bytes_before, ops_before, bytes_after, ops_after;
+    products = bytes = ops = 0;
+    stated(m, &bytes_before, &ops_before);
     assert_int_equal(m->type->run(m->exe, &pass, &err), HEARTH_OK);
+    stated(m, &bytes_after, &ops_after);
+    assert_int_equal(ops_after - ops_before, ops);
+    assert_int_equal(bytes_after - bytes_before, bytes);
     assert_int_equal(fault.op, -1);
     return (work){products, bytes};
 }
@@ -138,6 +167,28 @@ static int64_t all_bytes(const hth_program *p) {
     return sum;
 }
 
+/* Keys and values that `rows` rows after `depth` tokens see, position by position and row by row. */
+static void check_attention(machine *m, int64_t depth, int64_t rows) {
+    int64_t bytes_seen = 0, ops_seen = 0;
+    for (int i = 0; i < m->program->n_ops; i++) {
+        if (m->program->ops[i].opcode != HTH_OP_ATTENTION) continue;
+        const hth_attention_imm *imm = &m->program->ops[i].imm.attention;
+        const int64_t window = imm->window > 0 ? imm->window : INT64_MAX;
+        for (int64_t j = 0; j < depth + rows; j++) {
+            int64_t queries = 0;
+            for (int64_t p = depth > j ? depth : j; p < depth + rows; p++) queries += p - j < window;
+            if (queries > 0) bytes_seen += imm->kv_heads * (imm->dk + imm->dv) * 2;
+            ops_seen += queries * imm->heads * (imm->dk + imm->dv) * 2;
+        }
+    }
+    run(m, 0, depth);
+    const hth_work before = attention_so_far(m);
+    run(m, depth, rows);
+    const hth_work after = attention_so_far(m);
+    assert_int_equal(after.bytes - before.bytes, bytes_seen);
+    assert_int_equal(after.ops - before.ops, ops_seen);
+}
+
 static bool has_experts(const hth_program *p) {
     for (int i = 0; i < p->n_ops; i++)
         if (p->ops[i].opcode == HTH_OP_EXPERTS) return true;
@@ -148,11 +199,11 @@ static void check_model(const char *path, int threads) {
     machine m = start(path, threads);
     const bool experts = has_experts(m.program);
     const int64_t all = all_bytes(m.program);
-    const work one = run(&m, 1), two = run(&m, 2);
+    const work one = run(&m, 0, 1), two = run(&m, 0, 2);
     const int64_t row = two.products - one.products;
     assert_true(row > 0);
     for (int64_t rows = 1; rows <= ROWS; rows += rows == 130 ? 370 : 1) {
-        work w = run(&m, rows);
+        work w = run(&m, 0, rows);
         if (w.products != one.products + (rows - 1) * row)
             fail_msg("%s: %lld rows make %lld products, not %lld + %lld * %lld", path, (long long)rows,
                      (long long)w.products, (long long)one.products, (long long)rows - 1, (long long)row);
@@ -161,6 +212,10 @@ static void check_model(const char *path, int threads) {
                      (long long)all);
     }
     if (experts) assert_true(one.bytes < all); /* a row reads its own experts only */
+    check_attention(&m, 1, 1);
+    check_attention(&m, 7, 30);
+    check_attention(&m, 130, 1);
+    check_attention(&m, 100, 200);
     stop(&m);
 }
 

@@ -49,6 +49,7 @@ typedef struct hth_worker {
     void *scan;    /* hth_scan_scratch */
     float *router; /* [max_experts] */
     void *experts; /* hth_experts_scratch */
+    uint64_t *ns;  /* NULL unless the clock runs: the time of the last stamp, then the time each kind of work took */
 } hth_worker;
 
 typedef struct hth_unit hth_unit;
@@ -75,6 +76,7 @@ struct hth_unit {
     } kernel;
     hth_qact q; /* quantize: where to; laid over a shared buffer at commit */
     int kv;     /* KV_APPEND: index into hth_executable.kv */
+    int work;   /* its kind */
 };
 
 #define HTH_STAGE_LINEARS 4
@@ -87,6 +89,7 @@ typedef struct hth_linear_step {
     int64_t columns;
     bool to_logits; /* y is the logits buffer, from row first_output of the pass on */
     int unit;       /* the quantize unit whose q it reads; -1 for float weights */
+    int work;       /* its kind */
 } hth_linear_step;
 
 typedef struct hth_attention_step {
@@ -141,6 +144,7 @@ typedef struct hth_stage {
     hth_symbol domain; /* HTH_ROWS or HTH_OUTS */
     int first, count;  /* ROWS: units; LINEAR: linears; ATTENTION, MERGE, SCAN, EXPERTS: one step */
     int phase;         /* EXPERTS: which of its stages */
+    int work;          /* its kind, for all but ROWS and LINEAR */
 } hth_stage;
 
 /* The blocks of one layer's KV: block b at base + b * block_bytes; in it, for each kv head, K then V (kernels.h). */
@@ -175,7 +179,40 @@ typedef struct hth_frame {
     bool split;               /* attention splits the depth */
     int64_t tiles_per_task;   /* when split */
     _Atomic uint64_t *faults; /* [seqs]: op << 32 | row of the first fault, UINT64_MAX for none */
+    uint64_t start_ns;        /* when the calling thread began, while the clock runs */
 } hth_frame;
+
+/* What a kind of work costs in one domain (rows or outs), as far as shapes alone say: each pass with rows, each
+ * sequence of it, each row. */
+typedef struct hth_cost {
+    uint64_t pass_bytes, seq_bytes, row_bytes, row_ops;
+} hth_cost;
+
+/* A kind of work; work.c. */
+typedef struct hth_kind {
+    char name[48];
+    hth_work_class class;
+    hth_cost rows, outs;
+    uint64_t bytes, ops;           /* since commit */
+    uint64_t bytes_then, ops_then; /* when the clock was started */
+} hth_kind;
+
+/* The attentions with one window: bytes of a position's keys and values, operations of a query row and a position. */
+typedef struct hth_reach {
+    int64_t window;
+    uint64_t position_bytes, pair_ops;
+} hth_reach;
+
+#define HTH_KINDS (HTH_OPCODES + 4 * HTH_DTYPE_MAX + 8)
+
+typedef struct hth_account {
+    hth_kind *kinds; /* [n_kinds] of HTH_KINDS; the first is waiting */
+    hth_reach *reaches;
+    int n_kinds, n_reaches;
+    int attention;   /* their kind, -1 where there is none */
+    uint64_t *clock; /* NULL, or [threads][clock_stride]: what the workers' ns point to */
+    size_t clock_stride;
+} hth_account;
 
 struct hth_executable {
     hth_backend *backend;
@@ -213,6 +250,7 @@ struct hth_executable {
     float *partials;
     hth_worker *workers; /* [threads] */
     hth_frame frame;
+    hth_account account; /* of work */
 };
 
 /* peaks.c: hth_backend_type.peaks for a pool and a tier. */
@@ -256,6 +294,24 @@ bool hth_experts_idle(const hth_stage *stage, int64_t rows); /* nothing to do fo
 void hth_experts_done(hth_executable *exe, const hth_stage *stage); /* by worker 0, after the stage's barrier */
 void hth_experts_warm(hth_executable *exe, const hth_stage *stage, hth_worker *worker); /* leaves no trace */
 void hth_experts_free(hth_executable *exe);
+
+int hth_experts_kind(hth_executable *exe, const hth_stage *stage); /* of the stage's work */
+
+/* work.c: what passes cost, and how long each kind of work takes. */
+enum { HTH_KIND_WAITING };
+hearth_status hth_work_bind(hth_executable *exe, hearth_error *err);                /* after all stages are made */
+int hth_kind_of(hth_executable *exe, hth_work_class class, const char *format, ...) /* found by name, or made */
+    __attribute__((format(printf, 3, 4)));
+void hth_work_count(hth_executable *exe, const hth_pass *pass); /* after the pass */
+size_t hth_cpu_work(const hth_executable *exe, bool timed, hth_work *out, size_t capacity);
+hearth_status hth_cpu_clock(hth_executable *exe, bool run, hearth_error *err);
+void hth_work_free(hth_executable *exe);
+void hth_clock_stamp(uint64_t *ns, int kind);
+
+/* All time of this thread since the last stamp was spent on a kind of work. */
+static inline void hth_work_done(const hth_worker *worker, int kind) {
+    if (worker->ns) hth_clock_stamp(worker->ns, kind);
+}
 
 /* memory.c: a tensor's rows in the arenas, after they are carved. */
 hth_rows hth_rows_of(const hth_executable *exe, hth_tensor_id id);

@@ -39,6 +39,7 @@ struct hth_experts_step {
     int unit[2];               /* the units that quantize x in blocks of 32 and of 256, or -1 */
     hth_rows x, routing, out;
     hth_qact gathered[2], hidden; /* laid over the room */
+    int work[2];                  /* kinds of work of IN and OUT */
 };
 
 static int which(int block) {
@@ -102,6 +103,19 @@ void hth_experts_free(hth_executable *exe) {
     hth_expert_store_free(&exe->store);
     free(exe->experts);
     exe->experts = NULL;
+}
+
+/* A kind for each phase; those of the products say the dtype. */
+int hth_experts_kind(hth_executable *exe, const hth_stage *stage) {
+    static const char *const names[PHASES] = {"group", "gather", "gate, up", "glu", "down"};
+    hth_experts_step *s = &exe->experts[stage->first];
+    if (stage->phase != IN && stage->phase != OUT)
+        return hth_kind_of(exe, HTH_WORK_OTHER, "experts %s", names[stage->phase]);
+    const int i = stage->phase == IN ? HTH_EXPERT_GATE : HTH_EXPERT_DOWN;
+    const hth_dtype dtype = exe->program->tensors[s->op->weight[i]].dtype;
+    s->work[stage->phase == OUT] = hth_kind_of(exe, s->products[i].block ? HTH_WORK_LINEAR_INT8 : HTH_WORK_LINEAR_FLOAT,
+                                               "experts %s %s", names[stage->phase], hth_dtype_name(dtype));
+    return s->work[stage->phase == OUT];
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
@@ -310,6 +324,21 @@ static void work_out(hth_executable *exe, const hth_experts_step *s, int64_t row
     }
 }
 
+/* Each active expert's matrix i is read once, and multiplied by each of its rows. */
+static void count_product(hth_kind *kind, const product *p, int64_t active, int64_t pairs) {
+    kind->bytes += (uint64_t)active * (uint64_t)p->columns * (uint64_t)p->row_bytes;
+    kind->ops += 2 * (uint64_t)pairs * (uint64_t)p->columns * (uint64_t)p->k;
+}
+
+static void count_products(hth_executable *exe, const hth_experts_step *s) {
+    const hth_experts_room *room = &exe->room;
+    hth_kind *kinds = exe->account.kinds;
+    const int64_t pairs = room->first[room->active];
+    count_product(&kinds[s->work[0]], &s->products[HTH_EXPERT_GATE], room->active, pairs);
+    count_product(&kinds[s->work[0]], &s->products[HTH_EXPERT_UP], room->active, pairs);
+    count_product(&kinds[s->work[1]], &s->products[HTH_EXPERT_DOWN], room->active, pairs);
+}
+
 /* ---- Stages ------------------------------------------------------------------------------------------------------ */
 
 bool hth_experts_idle(const hth_stage *stage, int64_t rows) {
@@ -323,7 +352,10 @@ void hth_experts_work(hth_executable *exe, const hth_stage *stage, int64_t rows,
     case GATHER: work_pairs(exe, s, rows * s->used, gather_pair); break;
     case IN: work_in(exe, s, rows, w); break;
     case MID: work_pairs(exe, s, rows * s->used, finish_hidden); break;
-    case OUT: work_out(exe, s, rows, w); break;
+    case OUT:
+        if (w == &exe->workers[0]) count_products(exe, s);
+        work_out(exe, s, rows, w);
+        break;
     }
 }
 

@@ -263,6 +263,7 @@ hearth_status hth_cpu_lower(hth_backend *backend, const hth_program *program, co
         status = find_states(exe, err);
     }
     if (status == HEARTH_OK) status = make_stages(exe, err);
+    if (status == HEARTH_OK) status = hth_work_bind(exe, err);
     if (status != HEARTH_OK) {
         hth_cpu_free(&exe);
         return status;
@@ -288,6 +289,7 @@ void hth_cpu_free(hth_executable **out) {
     free(exe->stages);
     free(exe->scans);
     hth_experts_free(exe);
+    hth_work_free(exe);
     free(exe->kv);
     free(exe->states);
     free(exe->kernel_names);

@@ -3,13 +3,16 @@
 #include <string.h>
 
 #include "backends/cpu/executable.h"
+#include "base/clock.h"
 
 static void work_rows(hth_executable *exe, const hth_stage *stage, int64_t rows, hth_worker *w) {
     int64_t threads = exe->backend->threads, piece = rows / (4 * threads);
     piece = piece < 1 ? 1 : hth_min(piece, 16);
     for (int64_t r; (r = hth_pool_claim(exe->backend->pool, piece)) < rows;)
-        for (int u = stage->first; u < stage->first + stage->count; u++)
+        for (int u = stage->first; u < stage->first + stage->count; u++) {
             exe->units[u].run(exe, &exe->units[u], r, hth_min(r + piece, rows), w);
+            hth_work_done(w, exe->units[u].work);
+        }
 }
 
 /* Columns a claim takes: a few claims a thread, so that one that is held up delays the others by little. */
@@ -32,18 +35,20 @@ static void work_linear(hth_executable *exe, const hth_stage *stage, int64_t row
         hth_linear args = s->args;
         if (s->to_logits) args.y += exe->frame.pass->first_output * args.ldy;
         s->run(&args, task * piece, hth_min((task + 1) * piece, s->columns), 0, rows, w->linear);
+        hth_work_done(w, s->work);
     }
 }
 
 static void work_stage(hth_executable *exe, const hth_stage *stage, int64_t rows, hth_worker *w) {
     switch (stage->kind) {
-    case HTH_STAGE_ROWS: work_rows(exe, stage, rows, w); break;
-    case HTH_STAGE_LINEAR: work_linear(exe, stage, rows, w); break;
+    case HTH_STAGE_ROWS: work_rows(exe, stage, rows, w); return;
+    case HTH_STAGE_LINEAR: work_linear(exe, stage, rows, w); return;
     case HTH_STAGE_ATTENTION: hth_attention_work(exe, &exe->attentions[stage->first], w); break;
     case HTH_STAGE_MERGE: hth_attention_merge_work(exe, &exe->attentions[stage->first], w); break;
     case HTH_STAGE_SCAN: hth_scan_work(exe, &exe->scans[stage->first], w); break;
     case HTH_STAGE_EXPERTS: hth_experts_work(exe, stage, rows, w); break;
     }
+    hth_work_done(w, stage->work);
 }
 
 /* Whether a stage has nothing to do in this pass: all threads pass it by, without a barrier. */
@@ -55,12 +60,16 @@ static bool is_idle(const hth_executable *exe, const hth_stage *stage, int64_t r
 static void work_pass(void *arg, int worker) {
     hth_executable *exe = arg;
     const hth_pass *pass = exe->frame.pass;
+    hth_worker *w = &exe->workers[worker];
+    if (w->ns) w->ns[0] = exe->frame.start_ns;
+    hth_work_done(w, HTH_KIND_WAITING);
     for (int s = 0; s < exe->n_stages; s++) {
         const hth_stage *stage = &exe->stages[s];
         int64_t rows = stage->domain == HTH_OUTS ? pass->outs : pass->rows;
         if (is_idle(exe, stage, rows)) continue;
-        work_stage(exe, stage, rows, &exe->workers[worker]);
+        work_stage(exe, stage, rows, w);
         hth_pool_barrier(exe->backend->pool);
+        hth_work_done(w, HTH_KIND_WAITING);
         if (stage->kind == HTH_STAGE_EXPERTS && worker == 0) hth_experts_done(exe, stage);
     }
 }
@@ -88,8 +97,10 @@ hearth_status hth_cpu_run(hth_executable *exe, const hth_pass *pass, hearth_erro
     (void)err;
     exe->frame.pass = pass;
     hth_faults_begin(exe, pass);
+    if (exe->account.clock) exe->frame.start_ns = hth_now_ns();
     hth_attention_prepare(exe, pass);
     hth_pool_run(exe->backend->pool, work_pass, exe);
+    hth_work_count(exe, pass);
     report_faults(exe, pass);
     exe->frame.pass = NULL;
     return HEARTH_OK;
