@@ -1,8 +1,7 @@
 #include <math.h>
-#include <string.h>
 
-#include "base/utf8.h"
 #include "cli/bench.h"
+#include "cli/svg.h"
 
 enum {
     WIDTH = 850,
@@ -14,29 +13,8 @@ enum {
     GROUP = 56 /* between prefill and decode */
 };
 
-/* Text as XML holds it; what it cannot hold becomes '?'. */
-static void put_text(FILE *out, const char *text) {
-    for (size_t i = 0, size = strlen(text); i < size;) {
-        uint32_t c = 0;
-        int n = hth_utf8_decode(text + i, size - i, &c);
-        if (n == 0 || c < 0x20 || c == 0xFFFE || c == 0xFFFF) fputc('?', out);
-        else if (c == '&') fputs("&amp;", out);
-        else if (c == '<') fputs("&lt;", out);
-        else if (c == '>') fputs("&gt;", out);
-        else fwrite(text + i, 1, (size_t)n, out);
-        i += n ? (size_t)n : 1;
-    }
-}
-
-/* A round number of about a quarter of the scale, for the grid. */
-static double grid_step(double top) {
-    double step = pow(10, floor(log10(top / 4)));
-    double times = top / 4 / step;
-    return step * (times < 1.5 ? 1 : times < 3.5 ? 2 : times < 7.5 ? 5 : 10);
-}
-
 static void put_grid(FILE *out, double top, int y, int height) {
-    double step = grid_step(top);
+    double step = hth_svg_step(top);
     for (double at = 0; at <= top * 1.0001; at += step) {
         double x = LEFT + BARS * at / top;
         fprintf(out, "<line x1='%.1f' y1='%d' x2='%.1f' y2='%d' class='grid'/>\n", x, y - 6, x, y + height);
@@ -50,6 +28,7 @@ static void put_bar(FILE *out, const hth_bench_row *row, double top, int y) {
             row->tokens == 1 ? "" : "s");
     if (row->depth > 0) fprintf(out, " after %lld", (long long)row->depth);
     if (row->marks > 0) fprintf(out, ", %lld mark%s", (long long)row->marks, row->marks == 1 ? "" : "s");
+    if (row->sessions > 1) fprintf(out, ", %lld sessions", (long long)row->sessions);
     fprintf(out, "</text>\n<rect x='%d' y='%d' width='%.1f' height='%d' class='%s'/>\n", LEFT, y, row->median * scale,
             BAR, row->decode ? "decode" : "prefill");
     double from = LEFT + row->least * scale, to = LEFT + row->most * scale;
@@ -84,20 +63,10 @@ bool hth_bench_svg(FILE *out, const char *title, const char *subtitle, const hth
     size_t decodes = 0;
     for (size_t i = 0; i < count; i++) decodes += rows[i].decode;
     int groups = (decodes > 0) + (decodes < count), height = TOP + (int)count * ROW + groups * GROUP;
-    fprintf(out, "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' viewBox='0 0 %d %d'>\n", WIDTH, height,
-            WIDTH, height);
-    fputs("<style>\ntext{font:13px sans-serif;fill:#24292f}\n.title{font-size:16px;font-weight:600}\n"
-          ".sub,.tick{fill:#57606a;font-size:11px}\n.tick{text-anchor:middle}\n.group{font-weight:600}\n"
-          ".name{text-anchor:end}\n.prefill{fill:#0969da}\n.decode{fill:#bf5b04}\n.grid{stroke:#d0d7de}\n"
-          ".whisker{stroke:#24292f;fill:none}\n</style>\n<rect width='100%' height='100%' fill='#fff'/>\n",
-          out);
-    fputs("<text x='24' y='26' class='title'>", out);
-    put_text(out, title);
-    fputs("</text>\n<text x='24' y='44' class='sub'>", out);
-    put_text(out, subtitle);
-    fputs("</text>\n", out);
+    static const char style[] = ".name{text-anchor:end}\n.prefill{fill:#0969da}\n.decode{fill:#bf5b04}\n"
+                                ".whisker{stroke:#24292f;fill:none}\n";
+    hth_svg_begin(out, WIDTH, height, style, title, subtitle);
     int y = put_group(out, rows, count, false, TOP);
     put_group(out, rows, count, true, y);
-    fputs("</svg>\n", out);
-    return fflush(out) == 0 && !ferror(out);
+    return hth_svg_end(out);
 }

@@ -104,7 +104,8 @@ class Bench(ProgramTest):
     def test_rows_and_picture(self):
         picture = self.folder / "a.svg"
         report = self.report("bench", "-m", MODEL, "--prompt", "4,8", "--gen", "2", "--depth", "0,5", "--reps", "2",
-                             "--svg", picture)
+                             "--no-limits", "--svg", picture)
+        self.assertNotIn("limits", report)
         tests = [(r["test"], r["tokens"], r["depth"]) for r in report["rows"]]
         self.assertEqual(tests, [("prefill", 4, 0), ("prefill", 8, 0), ("decode", 2, 0),
                                  ("prefill", 4, 5), ("prefill", 8, 5), ("decode", 2, 5)])
@@ -117,9 +118,10 @@ class Bench(ProgramTest):
         self.assertEqual(len([r for r in drawn.getElementsByTagName("rect") if r.getAttribute("class")]), 6)
 
     def test_one_kind_alone(self):
-        report = self.report("bench", "-m", MODEL, "--prompt", "0", "--gen", "1", "--reps", "1")
+        report = self.report("bench", "-m", MODEL, "--prompt", "0", "--gen", "1", "--reps", "1", "--no-limits")
         self.assertNotIn("prefill_tokens_per_s", report)
-        table = self.succeed("bench", "-m", MODEL, "--prompt", "2", "--gen", "0", "--reps", "1").decode()
+        table = self.succeed("bench", "-m", MODEL, "--prompt", "2", "--gen", "0", "--reps", "1",
+                             "--no-limits").decode()
         self.assertIn("prefill", table)
         self.assertNotIn("decode ", table)
 
@@ -128,14 +130,82 @@ class Bench(ProgramTest):
         self.refuse(2, "bench", "-m", MODEL, "--gen", "-1", says="--gen")
         self.refuse(2, "bench", "-m", MODEL, "--prompt", "5000", says="4096")
         self.refuse(2, "bench", "-m", MODEL, "--prompt", "20", "--gen", "0", "--ctx", "8", says="20 tokens")
-        self.refuse_after_work("bench", "-m", MODEL, "--prompt", "1", "--gen", "0", "--reps", "1", "--svg",
-                               self.folder / "no/such.svg", says="No such file")
+        self.refuse(2, "bench", "-m", MODEL, "--limits", "--no-limits", says="contradict")
+        self.refuse(2, "bench", "-m", MODEL, "--batch", "0", says="--batch")
+        self.refuse(2, "bench", "-m", MODEL, "--batch", "3", "--sessions", "2", says="2 sessions")
+        self.refuse(2, "bench", "-m", MODEL, "--sweep", "4", "--rows", "3", says="4 rows")
+        for text in ("", "0", "1-", "-1", "1,", "1 2", "x", "99999", "1-99999"):
+            self.refuse(2, "bench", "-m", MODEL, "--sweep", text, says="--sweep")
+        for text in ("3-1", "1,1", "1-4,4", "5,2"):
+            self.refuse(2, "bench", "-m", MODEL, "--sweep", text, says="too late")
+        # Before the model is opened, and so before its context is found to be too small.
+        self.refuse(1, "bench", "-m", MODEL, "--prompt", "5000", "--svg", self.folder / "no/such.svg",
+                    says="No such file")
 
-    def refuse_after_work(self, *args, says):
-        from program import hearth
-        result = hearth(*args)
-        self.assertEqual(result.returncode, 1)
-        self.assertIn(says, result.stderr.decode())
+    def test_limits(self):
+        report = self.report("bench", "-m", MODEL, "--prompt", "4", "--gen", "2", "--reps", "1", "--threads", "2",
+                             "--limits")
+        limits = report["limits"]
+        self.assertEqual([each["threads"] for each in limits["each"]], [1, 2])
+        for rate in ("read_bytes_per_s", "int8_ops_per_s", "float_ops_per_s"):
+            before, after = limits["before"][rate], limits["after"][rate]
+            self.assertGreater(min(before, after, limits["each"][0][rate]), 0)
+            self.assertAlmostEqual(limits["mean"][rate], (before + after) / 2, delta=1)
+        prefill, decode = report["rows"]
+        self.assertEqual(report["prefill_fraction_of_peak"], prefill["fraction_of_peak"])
+        self.assertEqual(report["decode_fraction_of_read"], decode["fraction_of_read"])
+        seconds = decode["tokens"] / decode["tokens_per_s"]
+        rate = (decode["weight_bytes"] + decode["kv_bytes"]) / seconds
+        self.assertAlmostEqual(decode["fraction_of_read"], rate / limits["mean"]["read_bytes_per_s"], delta=0.002)
+        table = self.succeed("bench", "-m", MODEL, "--prompt", "4", "--gen", "0", "--reps", "1").decode()
+        self.assertIn("of peak", table)
+
+    def test_ops(self):
+        report = self.report("bench", "-m", MODEL, "--prompt", "16", "--gen", "4", "--reps", "2", "--threads", "2",
+                             "--no-limits", "--ops")
+        for row in report["rows"]:
+            kinds = {kind["what"]: kind for kind in row["ops"]["kinds"]}
+            for what in ("attention", "rms_norm", "embed", "waiting"):
+                self.assertIn(what, kinds)
+            spent = sum(kind["ms"] for kind in kinds.values())
+            self.assertAlmostEqual(row["ops"]["thread_ms"], 2 * row["ops"]["wall_ms"], delta=0.01)
+            self.assertAlmostEqual(spent + row["ops"]["outside_ms"], row["ops"]["thread_ms"], delta=0.05)
+            self.assertGreaterEqual(row["ops"]["outside_ms"], -0.05)
+            linears = [kind for what, kind in kinds.items() if what.startswith(("linear", "logits"))]
+            self.assertEqual(sum(kind["bytes"] for kind in linears), 2 * row["weight_bytes"])
+            self.assertEqual(sum(kind["ops"] for kind in linears),
+                             2 * (row["linear_int8_ops"] + row["linear_float_ops"]))
+            self.assertEqual(kinds["attention"]["bytes"], 2 * row["kv_bytes"])
+        table = self.succeed("bench", "-m", MODEL, "--prompt", "4", "--gen", "0", "--reps", "1", "--ops").decode()
+        self.assertIn("threads x wall time", table)
+
+    def test_batch(self):
+        report = self.report("bench", "-m", MODEL, "--prompt", "0", "--gen", "3", "--depth", "0,70", "--batch", "2,5",
+                             "--reps", "2", "--no-limits")
+        rows = report["rows"]
+        self.assertEqual([(r["sessions"], r["depth"]) for r in rows],
+                         [(1, 0), (2, 0), (5, 0), (1, 70), (2, 70), (5, 70)])
+        for row in rows:
+            alone = rows[0 if row["depth"] == 0 else 3]
+            self.assertEqual(row["weight_bytes"], alone["weight_bytes"])  # one pass for all sessions
+            for cost in ("linear_int8_ops", "linear_float_ops", "attention_ops", "kv_bytes"):
+                self.assertEqual(row[cost], row["sessions"] * alone[cost])
+            self.assertAlmostEqual(row["tokens_per_s"], row["sessions"] * row["tokens_per_s_each"], delta=0.01)
+        self.assertEqual(report["decode_tokens_per_s"], rows[0]["tokens_per_s"])
+
+    def test_sweep(self):
+        picture = self.folder / "sweep.svg"
+        report = self.report("bench", "-m", MODEL, "--sweep", "1-5,8,520-522", "--reps", "2", "--no-limits", "--svg",
+                             picture)
+        self.assertEqual(report["rows"], [])
+        points = report["sweep"]["points"]
+        self.assertEqual([p["rows"] for p in points], [1, 2, 3, 4, 5, 8, 520, 521, 522])
+        self.assertEqual(report["sweep"]["steps"], sum(p["step"] for p in points))
+        self.assertEqual(report["counters"]["passes"], 1 + 2 * len(points))  # one to warm up, then one a point
+        drawn = xml.dom.minidom.parse(str(picture)).getElementsByTagName("circle")
+        self.assertEqual(len([c for c in drawn if c.getAttribute("class") == "point"]), len(points))
+        both = self.succeed("bench", "-m", MODEL, "--sweep", "1", "--gen", "1", "--reps", "1", "--no-limits").decode()
+        self.assertIn("decode", both)
 
 
 class Explain(ProgramTest):

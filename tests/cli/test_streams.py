@@ -140,7 +140,8 @@ class Terminals(ProgramTest):
         self.assertEqual(seen.rsplit("\x1b[K", 1)[1].count("\n"), 1)  # the progress line is wiped before the summary
 
     def test_other_verbs(self):
-        _, seen = self.on_terminal(["bench", "-m", MODEL, "--prompt", "4", "--gen", "2", "--reps", "2"])
+        _, seen = self.on_terminal(["bench", "-m", MODEL, "--prompt", "4", "--gen", "2", "--reps", "2",
+                                   "--no-limits"])
         self.assertIn("measurement 4 of 4", seen)
         _, seen = self.on_terminal(["eval", "-m", MODEL, "-p", "word " * 100, "--ctx", "32"])
         self.assertIn("chunk 1 of", seen)
