@@ -121,6 +121,41 @@ static inline simde__m512i emulated_mm512_dpwssd_epi32(simde__m512i acc, simde__
     return acc;
 }
 
+static inline __m256i emulated_mm512_cvtepi32_epi16(simde__m512i x) {
+    int32_t from[16];
+    int16_t to[16];
+    memcpy(from, &x, sizeof from);
+    for (int i = 0; i < 16; i++) to[i] = (int16_t)from[i];
+    return _mm256_loadu_si256((const __m256i *)to);
+}
+
+static inline simde__m512i emulated_mm512_cvtepi16_epi32(__m256i x) {
+    int16_t from[16];
+    int32_t to[16];
+    memcpy(from, &x, sizeof from);
+    for (int i = 0; i < 16; i++) to[i] = from[i];
+    simde__m512i y;
+    memcpy(&y, to, sizeof y);
+    return y;
+}
+
+static inline simde__m512i emulated_mm512_srai_epi32(simde__m512i x, unsigned n) {
+    int32_t v[16];
+    memcpy(v, &x, sizeof v);
+    for (int i = 0; i < 16; i++) v[i] >>= n;
+    memcpy(&x, v, sizeof x);
+    return x;
+}
+
+/* Words of each 128-bit lane, two bits of `order` for each. */
+static inline simde__m512i emulated_mm512_shuffle_epi32(simde__m512i x, int order) {
+    int32_t from[16], to[16];
+    memcpy(from, &x, sizeof from);
+    for (int i = 0; i < 16; i++) to[i] = from[i / 4 * 4 + (order >> 2 * (i % 4) & 3)];
+    memcpy(&x, to, sizeof to);
+    return x;
+}
+
 #undef _mm512_cvtph_ps
 #define _mm512_cvtph_ps emulated_mm512_cvtph_ps
 #undef _mm512_cvtepu16_epi32
@@ -149,5 +184,13 @@ static inline simde__m512i emulated_mm512_dpwssd_epi32(simde__m512i acc, simde__
 #define _mm512_dpbusd_epi32 emulated_mm512_dpbusd_epi32
 #undef _mm512_dpwssd_epi32
 #define _mm512_dpwssd_epi32 emulated_mm512_dpwssd_epi32
+#undef _mm512_cvtepi32_epi16
+#define _mm512_cvtepi32_epi16 emulated_mm512_cvtepi32_epi16
+#undef _mm512_cvtepi16_epi32
+#define _mm512_cvtepi16_epi32 emulated_mm512_cvtepi16_epi32
+#undef _mm512_srai_epi32
+#define _mm512_srai_epi32 emulated_mm512_srai_epi32
+#undef _mm512_shuffle_epi32
+#define _mm512_shuffle_epi32 emulated_mm512_shuffle_epi32
 
 #endif

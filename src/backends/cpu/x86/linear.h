@@ -28,32 +28,31 @@
     X(q6_k, HTH_Q6_K, 256)                                                                                             \
     X(iq4_xs, HTH_IQ4_XS, 256)
 
-enum {
-    HTH_FEW_ROWS = 2,     /* rows that share a weight unpacked in a register; from three on a panel pays */
-    HTH_FEW_COLUMNS = 16, /* columns whose ordered sums run together */
-    HTH_FEW_GROUP = 8,    /* blocks of the stream reduced together */
-};
+/* Columns whose ordered sums run together in linear_few.h. */
+enum { HTH_FEW_COLUMNS = 16 };
 
 /* The scratch of one row in linear_few.h, in this order; each part is a multiple of 32 bytes, the whole of 64. */
 typedef struct hth_few_layout {
     int64_t q, side, values; /* bytes: activations and side values, each with its wrap-around, and f of the columns */
 } hth_few_layout;
 
-static inline hth_few_layout few_layout(int64_t k, int block) {
-    const int64_t blocks = k / block, wrapped = blocks + HTH_FEW_GROUP, side = block == 32 ? 4 : 32;
+/* group: the blocks of the stream that a tier reduces together. */
+static inline hth_few_layout few_layout(int64_t k, int block, int group) {
+    const int64_t blocks = k / block, wrapped = blocks + group, side = block == 32 ? 4 : 32;
     return (hth_few_layout){.q = wrapped * block,
                             .side = (wrapped * side + 31) / 32 * 32,
-                            .values = (HTH_FEW_COLUMNS * blocks + HTH_FEW_GROUP) * (int64_t)sizeof(float)};
+                            .values = (HTH_FEW_COLUMNS * blocks + group) * (int64_t)sizeof(float)};
 }
 
-static inline int64_t few_row_bytes(int64_t k, int block) {
-    hth_few_layout l = few_layout(k, block);
+static inline int64_t few_row_bytes(int64_t k, int block, int group) {
+    hth_few_layout l = few_layout(k, block, group);
     return (l.q + l.side + l.values + 63) / 64 * 64;
 }
 
-/* Whether rows go the way of linear_few.h; a k too long for the scratch goes the other one. */
-static inline bool few_rows(const hth_linear *a, int64_t r0, int64_t r1) {
-    return r1 - r0 <= HTH_FEW_ROWS && (r1 - r0) * few_row_bytes(a->k, a->q->block) <= (int64_t)HTH_LINEAR_SCRATCH;
+/* Whether rows go the way of linear_few.h: at most `most`, beyond which a panel pays; a k too long for the scratch goes
+ * the other one. */
+static inline bool few_rows(const hth_linear *a, int64_t r0, int64_t r1, int most, int group) {
+    return r1 - r0 <= most && (r1 - r0) * few_row_bytes(a->k, a->q->block, group) <= (int64_t)HTH_LINEAR_SCRATCH;
 }
 
 /* The epilogue for n (1..8) columns from c of row r. */

@@ -154,7 +154,8 @@ HTH_INLINE void q2_k_scales(const uint8_t *b, __m256i *scale, __m256i *term) {
     *term = _mm256_cvtepi8_epi16(_mm_and_si128(_mm_srli_epi16(x, 4), low));
 }
 
-HTH_INLINE void q3_k_scales(const uint8_t *b, __m256i *scale, __m256i *term) {
+/* Sixteen scales, already less 32. */
+HTH_INLINE __m128i q3_k_scale_bytes(const uint8_t *b) {
     uint64_t low;
     uint32_t high;
     memcpy(&low, b + 96, sizeof low);
@@ -163,7 +164,11 @@ HTH_INLINE void q3_k_scales(const uint8_t *b, __m256i *scale, __m256i *term) {
     uint64_t high01 = (uint64_t)high << 4 | (uint64_t)high << 34, high23 = (uint64_t)high | (uint64_t)high << 30;
     __m128i x =
         _mm_set_epi64x((long long)((low >> 4 & nib) | (high23 & pair)), (long long)((low & nib) | (high01 & pair)));
-    x = _mm_sub_epi8(x, _mm_set1_epi8(32));
+    return _mm_sub_epi8(x, _mm_set1_epi8(32));
+}
+
+HTH_INLINE void q3_k_scales(const uint8_t *b, __m256i *scale, __m256i *term) {
+    __m128i x = q3_k_scale_bytes(b);
     *scale = _mm256_cvtepi8_epi16(even_odd(x));
     *term = _mm256_mullo_epi16(_mm256_cvtepi8_epi16(x), _mm256_set1_epi16(-4));
 }
@@ -191,13 +196,17 @@ HTH_INLINE void q6_k_scales(const uint8_t *b, __m256i *scale, __m256i *term) {
     *term = _mm256_mullo_epi16(_mm256_cvtepi8_epi16(x), _mm256_set1_epi16(-32));
 }
 
-HTH_INLINE void iq4_xs_scales(const uint8_t *b, __m256i *scale, __m256i *term) {
+/* Eight scales, 32 too large. */
+HTH_INLINE uint64_t iq4_xs_scale_bytes(const uint8_t *b) {
     uint16_t high;
     uint32_t low;
     memcpy(&high, b + 2, sizeof high);
     memcpy(&low, b + 4, sizeof low);
-    uint64_t x = _pdep_u64(low, 0x0F0F0F0F0F0F0F0F) | _pdep_u64(high, 0x3030303030303030);
-    *scale = _mm256_sub_epi16(both_halves(x), _mm256_set1_epi16(32));
+    return _pdep_u64(low, 0x0F0F0F0F0F0F0F0F) | _pdep_u64(high, 0x3030303030303030);
+}
+
+HTH_INLINE void iq4_xs_scales(const uint8_t *b, __m256i *scale, __m256i *term) {
+    *scale = _mm256_sub_epi16(both_halves(iq4_xs_scale_bytes(b)), _mm256_set1_epi16(32));
     *term = _mm256_setzero_si256();
 }
 

@@ -4,7 +4,8 @@
 
 #define DEFINE(name, dtype, block)                                                                                     \
     static void linear_##name(const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1, void *scratch) {    \
-        (few_rows(a, r0, r1) ? hth_avx2_few_##name : hth_avx2_many_##name)(a, c0, c1, r0, r1, scratch);                \
+        const bool few = few_rows(a, r0, r1, HTH_AVX2_FEW_ROWS, HTH_AVX2_GROUP_##block);                               \
+        (few ? hth_avx2_few_##name : hth_avx2_many_##name)(a, c0, c1, r0, r1, scratch);                                \
     }
 HTH_QUANTIZED_FORMATS(DEFINE)
 #undef DEFINE
