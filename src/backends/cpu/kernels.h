@@ -30,10 +30,10 @@
 /* Rows of activations as int8 with one float scale a block, made once per pass and read by every linear of the same
  * input.
  *
- * q[row * q_stride + i], i < k: values in -127..127, natural order. q_stride is k rounded up to 64; bytes from k to
- * q_stride are zero. d[row * blocks + b]: scale of block b. sum16[row * sum16_stride + j]: sum of q over elements
- * 16j..16j+15; sum32 likewise over 32. k is a multiple of `block`. q, sum16, sum32 and each row of them are 64-byte
- * aligned. */
+ * q[row * q_stride + i], i < k: values in -127..127, natural order. q_stride is k rounded up to 64 and kept
+ * off multiples of 1,024; bytes from k to q_stride are zero. d[row * blocks + b]: scale of block b. sum16[row *
+ * sum16_stride + j]: sum of q over elements 16j..16j+15; sum32 likewise over 32. k is a multiple of `block`. q, sum16,
+ * sum32 and each row of them are 64-byte aligned. */
 typedef struct hth_qact {
     int64_t k;
     int block;                                    /* 32 or 256 */

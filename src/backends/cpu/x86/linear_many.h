@@ -5,8 +5,11 @@
  * and each height, shared by the formats that multiply alike.
  *
  * Included once by each tier that has it, after
- *   enum { KIND, HEIGHTS, STRIP }  how its tiles multiply (a products_kind), how many heights they come in, and the
- * rows of a strip; static const int heights[HEIGHTS]  the rows of its tiles, decreasing, down to 1. */
+ *   enum { KIND, HEIGHTS, STRIP }        how its tiles multiply (a products_kind), how many heights they come in, and
+ *                                        the rows of a strip;
+ *   static const int heights[HEIGHTS]    the rows of its tiles, decreasing, down to 1;
+ *   many_format32, many_format256        what it unpacks a format by, and
+ *   #define MANY_FORMAT(name)            that of a format. */
 #include "backends/cpu/x86/linear.h"
 #include "backends/cpu/x86/panel.h"
 
@@ -15,33 +18,54 @@ enum {
     GROUP = 4,   /* panels that a strip of rows passes over in turn */
     SLICE = 512, /* k of a panel, at most */
     ROWS = 512,  /* rows whose sums the scratch holds from slice to slice */
+    SIDES = SLICE / 32
 };
 
 enum { PANEL32_BYTES = SLICE / 32 * sizeof(panel32), PANEL256_BYTES = SLICE / 256 * sizeof(panel256) };
 enum { PANEL_BYTES = (int)PANEL32_BYTES > (int)PANEL256_BYTES ? (int)PANEL32_BYTES : (int)PANEL256_BYTES };
-_Static_assert(GROUP *(PANEL_BYTES + ROWS * PANEL * sizeof(float)) <= HTH_LINEAR_SCRATCH, "scratch");
+enum { SIDES_BYTES = STRIP * SIDES * sizeof(int32_t), SUMS_BYTES = ROWS * PANEL * sizeof(float) };
+_Static_assert(GROUP *(PANEL_BYTES + SUMS_BYTES) + SIDES_BYTES <= HTH_LINEAR_SCRATCH, "scratch");
+
+/* What goes with a block of 32 of a row beside its q. */
+typedef union side {
+    int32_t start; /* without a minimum: -bias * sum of q */
+    float total;   /* with one: the sum of q */
+} side;
 
 /* A slice of some rows, from the first row of a tile. */
 typedef struct tile_rows {
     const int8_t *q;
-    const int16_t *sums; /* sum16 for sub-blocks of 16, else sum32 */
+    const side *sides;   /* blocks of 32; row r's at sides + r * SIDES */
+    const int16_t *sums; /* blocks of 256: sum16 for sub-blocks of 16, else sum32 */
     const float *d;
     int64_t q_stride, sums_stride, d_stride;
 } tile_rows;
 
-/* Add the blocks of a panel to sums[row * PANEL + column], in order. bias: weight = byte - bias, for blocks of 32. */
-typedef void tile_fn(const void *panel, int64_t blocks, const tile_rows *x, int bias, float *sums);
+/* Add the blocks of a panel to sums[row * PANEL + column], in order. */
+typedef void tile_fn(const void *panel, int64_t blocks, const tile_rows *x, float *sums);
 
-/* Blocks b0.. of eight columns into half g of a panel. */
-typedef void unpack_fn(const uint8_t *const columns[8], int64_t blocks, void *panel, int g);
+/* Blocks of sixteen columns into a panel. What lies `ahead` bytes behind them is fetched meanwhile. */
+typedef void unpack_fn(const uint8_t *const columns[PANEL], int64_t blocks, int64_t ahead, void *panel);
+
+/* One block of sixteen columns; defined by the including file. */
+HTH_INLINE void fill32(const many_format32 *f, const uint8_t *const column[PANEL], panel32 *p);
+HTH_INLINE void fill256(const many_format256 *f, const uint8_t *const column[PANEL], panel256 *p);
+
+/* Into the second cache: the first one has the panels. */
+HTH_INLINE void fetch_ahead(const uint8_t *const column[PANEL], int64_t ahead, int bytes) {
+    for (int i = 0; i < PANEL; i++)
+        for (int at = 0; at < bytes; at += 64) _mm_prefetch((const char *)column[i] + ahead + at, _MM_HINT_T1);
+}
 
 #define UNPACK(name, dtype, block)                                                                                     \
-    static void unpack_##name(const uint8_t *const columns[8], int64_t blocks, void *panel, int g) {                   \
-        const uint8_t *column[8]; /* in registers: stores to the panel might change the caller's */                    \
-        HTH_UNROLL for (int i = 0; i < 8; i++) column[i] = columns[i];                                                 \
+    static void unpack_##name(const uint8_t *const columns[PANEL], int64_t blocks, int64_t ahead, void *panel) {       \
+        const uint8_t *column[PANEL];    /* our own: stores to the panel might change the caller's */                  \
+        const int stretch = 256 / block; /* blocks that are fetched together */                                        \
+        HTH_UNROLL for (int i = 0; i < PANEL; i++) column[i] = columns[i];                                             \
         for (int64_t b = 0; b < blocks; b++) {                                                                         \
-            unpack##block(&format_##name, (products_kind)KIND, column, (panel##block *)panel + b, g);                  \
-            HTH_UNROLL for (int i = 0; i < 8; i++) column[i] += format_##name.bytes;                                   \
+            if (b % stretch == 0) fetch_ahead(column, ahead, stretch *format_##name.bytes);                            \
+            fill##block(&MANY_FORMAT(name), column, (panel##block *)panel + b);                                        \
+            HTH_UNROLL for (int i = 0; i < PANEL; i++) column[i] += format_##name.bytes;                               \
         }                                                                                                              \
     }
 HTH_QUANTIZED_FORMATS(UNPACK)
@@ -52,7 +76,8 @@ typedef struct many_format {
     tile_fn *const *tiles; /* [HEIGHTS] */
     int bytes;
     int sub;
-    int bias;
+    int bias; /* blocks of 32: weight = byte - bias */
+    bool has_min;
 } many_format;
 
 /* Where a strip stands. */
@@ -61,8 +86,23 @@ typedef struct place {
     int64_t b, blocks;          /* the slice */
 } place;
 
+/* The sides of a strip. Reads and writes by eights: rows of sums are padded, and the last of equal slices lacks less
+ * than all of them together. */
+static void strip_sides(const many_format *f, const hth_qact *q, place at, side *sides) {
+    for (int64_t r = at.r0; r < at.r1; r++, sides += SIDES) {
+        const int16_t *sums = q->sum32 + r * q->sum32_stride + at.b;
+        for (int64_t b = 0; b < at.blocks; b += 8) {
+            __m256i v = _mm256_cvtepi16_epi32(load128(sums + b));
+            if (f->has_min) v = _mm256_castps_si256(_mm256_cvtepi32_ps(v));
+            else v = _mm256_mullo_epi32(v, _mm256_set1_epi32(-f->bias));
+            _mm256_storeu_si256((__m256i *)(sides + b), v);
+        }
+    }
+}
+
 /* A strip of rows over one panel. */
-static void strip(const many_format *f, const hth_linear *a, const void *panel, place at, float *sums) {
+static void strip(const many_format *f, const hth_linear *a, const void *panel, const side *sides, place at,
+                  float *sums) {
     const hth_qact *q = a->q;
     const int16_t *all = f->sub == 16 ? q->sum16 : q->sum32;
     const int64_t stride = f->sub == 16 ? q->sum16_stride : q->sum32_stride;
@@ -70,53 +110,62 @@ static void strip(const many_format *f, const hth_linear *a, const void *panel, 
     for (int64_t r = at.r0, h = 0; r < at.r1; r += heights[h], sums += heights[h] * PANEL) {
         while (heights[h] > at.r1 - r) h++;
         const tile_rows x = {q->q + r * q->q_stride + at.b * q->block,
+                             sides + (r - at.r0) * SIDES,
                              all + r * stride + at.b * q->block / f->sub,
                              q->d + r * q->blocks + at.b,
                              q->q_stride,
                              stride,
                              q->blocks};
         for (int i = 0; first && i < heights[h] * PANEL; i += 8) _mm256_store_ps(sums + i, _mm256_setzero_ps());
-        f->tiles[h](panel, at.blocks, &x, f->bias, sums);
+        f->tiles[h](panel, at.blocks, &x, sums);
         for (int i = 0; last && i < heights[h]; i++)
             for (int64_t c = 0; c < at.columns; c += 8)
                 finish8(a, r + i, at.c + c, at.columns - c, _mm256_load_ps(sums + i * PANEL + c));
     }
 }
 
-/* A slice of a panel's columns; columns behind the last repeat it. */
+/* A slice of a panel's columns; columns behind the last repeat it. What comes next is the next slice of the columns, or
+ * behind the last one the first slice of the next group. */
 static void unpack(const many_format *f, const hth_linear *a, place at, void *panel) {
-    for (int g = 0; g < 2; g++) {
-        const uint8_t *column[8];
-        for (int i = 0; i < 8; i++) {
-            int64_t n = 8 * g + i < at.columns ? 8 * g + i : at.columns - 1;
-            column[i] = (const uint8_t *)a->w + (at.c + n) * a->row_bytes + at.b * f->bytes;
-        }
-        f->unpack(column, at.blocks, panel, g);
+    const uint8_t *column[PANEL];
+    for (int64_t i = 0; i < PANEL; i++) {
+        int64_t n = i < at.columns ? i : at.columns - 1;
+        column[i] = (const uint8_t *)a->w + (at.c + n) * a->row_bytes + at.b * f->bytes;
     }
+    int64_t ahead = at.blocks * f->bytes;
+    if (at.b + at.blocks == a->q->blocks) ahead = GROUP * PANEL * a->row_bytes - at.b * f->bytes;
+    f->unpack(column, at.blocks, ahead, panel);
 }
 
 /* Rows r0..r1-1 (at most ROWS) of a group of panels, slice by slice. */
 static void group(const many_format *f, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1,
                   char *scratch) {
     float *sums = (float *)(scratch + GROUP * PANEL_BYTES);
+    side *sides = (side *)(scratch + GROUP * (PANEL_BYTES + SUMS_BYTES));
     const int64_t blocks = a->q->blocks, most = SLICE / a->q->block;
     for (int64_t b = 0, left = (blocks + most - 1) / most, n; b < blocks; b += n, left--) {
         n = (blocks - b + left - 1) / left; /* slices of equal length, not a short one at the end */
         for (int64_t c = c0, p = 0; c < c1; c += PANEL, p++)
             unpack(f, a, (place){0, 0, c, c1 - c < PANEL ? c1 - c : PANEL, b, n}, scratch + p * PANEL_BYTES);
-        for (int64_t r = r0; r < r1; r += STRIP)
+        for (int64_t r = r0; r < r1; r += STRIP) {
+            place at = {r, r1 - r < STRIP ? r1 : r + STRIP, 0, 0, b, n};
+            if (a->q->block == 32) strip_sides(f, a->q, at, sides);
             for (int64_t c = c0, p = 0; c < c1; c += PANEL, p++) {
-                place at = {r, r1 - r < STRIP ? r1 : r + STRIP, c, c1 - c < PANEL ? c1 - c : PANEL, b, n};
-                strip(f, a, scratch + p * PANEL_BYTES, at, sums + (p * ROWS + r - r0) * PANEL);
+                at.c = c;
+                at.columns = c1 - c < PANEL ? c1 - c : PANEL;
+                strip(f, a, scratch + p * PANEL_BYTES, sides, at, sums + (p * ROWS + r - r0) * PANEL);
             }
+        }
     }
 }
 
+/* A single strip passes over each panel once: then a panel is best used while it is in the first cache. */
 static void many(const many_format *f, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1,
                  void *scratch) {
+    const int64_t columns = r1 - r0 <= STRIP ? PANEL : GROUP * PANEL;
     for (int64_t r = r0; r < r1; r += ROWS)
-        for (int64_t c = c0; c < c1; c += GROUP * PANEL)
-            group(f, a, c, c1 - c < GROUP * PANEL ? c1 : c + GROUP * PANEL, r, r1 - r < ROWS ? r1 : r + ROWS, scratch);
+        for (int64_t c = c0; c < c1; c += columns)
+            group(f, a, c, c1 - c < columns ? c1 : c + columns, r, r1 - r < ROWS ? r1 : r + ROWS, scratch);
 }
 
 #define SUB_32(name)  32
@@ -130,6 +179,7 @@ static void many(const many_format *f, const hth_linear *a, int64_t c0, int64_t 
             format_##name.bytes,                                                                                       \
             SUB_##block(name),                                                                                         \
             bias_for((products_kind)KIND, format_##name.is_signed, format_##name.bias),                                \
+            format_##name.has_min,                                                                                     \
         };                                                                                                             \
         many(&f, a, c0, c1, r0, r1, scratch);                                                                          \
     }

@@ -21,9 +21,7 @@ HTH_INLINE floats load_floats(const float *p);
 HTH_INLINE void store_floats(float *p, floats v);
 /* What lies at p, at any address, in all lanes. */
 HTH_INLINE ints every4(const void *p);
-HTH_INLINE ints every2(const int16_t *p);
 HTH_INLINE floats every_float(const float *p);
-HTH_INLINE ints every_int(int v);
 /* acc + the four products of unsigned bytes w with signed bytes q, of each lane. */
 HTH_INLINE ints add_bytes(ints acc, ints w, ints q);
 /* acc + the two products of 16-bit integers, of each lane. */
@@ -64,10 +62,7 @@ HTH_INLINE void dot(const uint8_t w[][2][32], const tile_q *q, int n, int rows, 
 }
 
 /* Blocks of 32, with a minimum or else with a bias. */
-HTH_INLINE void tile32(bool has_min, const panel32 *p, int64_t blocks, const tile_rows *x, int bias, int rows,
-                       float *sums) {
-    /* A sum of q fills both halves of a lane; these take one of them. */
-    const ints one = every_int(1), minus_bias = every_int(-bias & 0xFFFF);
+HTH_INLINE void tile32(bool has_min, const panel32 *p, int64_t blocks, const tile_rows *x, int rows, float *sums) {
     floats acc[MOST_ROWS][VECTORS];
     tile_q q;
     begin(&q, x, rows);
@@ -76,15 +71,14 @@ HTH_INLINE void tile32(bool has_min, const panel32 *p, int64_t blocks, const til
     for (int64_t b = 0; b < blocks; b++, p++) {
         ints s[MOST_ROWS][VECTORS];
         HTH_UNROLL for (int r = 0; r < rows; r++) {
-            ints start = zero();
-            if (!has_min) start = add_halves(start, every2(x->sums + r * x->sums_stride + b), minus_bias);
+            ints start = has_min ? zero() : every4(&x->sides[r * SIDES + b]);
             HTH_UNROLL for (int v = 0; v < VECTORS; v++) s[r][v] = start;
         }
         dot(p->w, &q, 32, rows, s);
         advance(&q, rows, 32);
         HTH_UNROLL for (int r = 0; r < rows; r++) {
             floats dy = every_float(x->d + r * x->d_stride + b), total = dy;
-            if (has_min) total = to_floats(add_halves(zero(), every2(x->sums + r * x->sums_stride + b), one));
+            if (has_min) total = every_float(&x->sides[r * SIDES + b].total);
             HTH_UNROLL for (int v = 0; v < VECTORS; v++) {
                 floats f = to_floats(s[r][v]), d = load_floats(p->d[v]);
                 if (has_min) f = multiply_add(f, d, multiply(load_floats(p->m[v]), total));
@@ -148,12 +142,11 @@ HTH_INLINE void tile256(int sub, bool has_min, const panel256 *p, int64_t blocks
 }
 
 #define TILE32(rows, name, has_min)                                                                                    \
-    static void name##_##rows(const void *p, int64_t n, const tile_rows *x, int bias, float *sums) {                   \
-        tile32(has_min, p, n, x, bias, rows, sums);                                                                    \
+    static void name##_##rows(const void *p, int64_t n, const tile_rows *x, float *sums) {                             \
+        tile32(has_min, p, n, x, rows, sums);                                                                          \
     }
 #define TILE256(rows, name, sub, has_min)                                                                              \
-    static void name##_##rows(const void *p, int64_t n, const tile_rows *x, int bias, float *sums) {                   \
-        (void)bias;                                                                                                    \
+    static void name##_##rows(const void *p, int64_t n, const tile_rows *x, float *sums) {                             \
         tile256(sub, has_min, p, n, x, rows, sums);                                                                    \
     }
 #define TILE_NAME(rows, name)    name##_##rows,

@@ -9,7 +9,13 @@
 enum { KIND = PRODUCTS_16, HEIGHTS = 3, STRIP = 16, MOST_ROWS = 4 };
 static const int heights[HEIGHTS] = {MOST_ROWS, 2, 1};
 
+typedef format32 many_format32;
+typedef format256 many_format256;
+#define MANY_FORMAT(name) format_##name
+
 #include "backends/cpu/x86/linear_many.h"
+
+#include "backends/cpu/x86/panel256.h"
 
 /* A way to multiply, a constant where tiles are made. */
 typedef struct way {
@@ -86,28 +92,23 @@ HTH_INLINE void store_sums(float *sums, int rows, __m256 acc[MOST_ROWS][2]) {
     }
 }
 
-HTH_INLINE void tile32(way v, const panel32 *p, int64_t blocks, const tile_rows *x, int bias, int rows, float *sums) {
-    const __m256i one = _mm256_set1_epi16(1), low = _mm256_set1_epi32(1),
-                  minus_bias = _mm256_set1_epi32(-bias & 0xFFFF);
+HTH_INLINE void tile32(way v, const panel32 *p, int64_t blocks, const tile_rows *x, int rows, float *sums) {
+    const __m256i one = _mm256_set1_epi16(1);
     __m256 acc[MOST_ROWS][2];
     const int8_t *q[MOST_ROWS];
     HTH_UNROLL for (int r = 0; r < rows; r++) q[r] = x->q + r * x->q_stride;
     load_sums(sums, rows, acc);
     for (int64_t b = 0; b < blocks; b++, p++) {
         __m256i s[MOST_ROWS][2];
-        HTH_UNROLL for (int r = 0; r < rows; r++) s[r][0] = s[r][1] = _mm256_setzero_si256();
+        HTH_UNROLL for (int r = 0; r < rows; r++) s[r][0] = s[r][1] =
+            v.has_bias ? broadcast32(&x->sides[r * SIDES + b]) : _mm256_setzero_si256();
         sub_block(v, p->w, q, 0, rows, one, one, s);
         HTH_UNROLL for (int r = 0; r < rows; r++) q[r] += 32;
         HTH_UNROLL for (int r = 0; r < rows; r++) {
-            /* The sum of q in both halves of a lane; a multiplier picks one of them. */
-            __m256i sum = _mm256_set1_epi16(x->sums[r * x->sums_stride + b]);
-            __m256i taken = _mm256_madd_epi16(sum, minus_bias);
-            __m256 total = _mm256_cvtepi32_ps(_mm256_madd_epi16(sum, low));
+            __m256 total = _mm256_broadcast_ss(&x->sides[r * SIDES + b].total);
             __m256 dy = _mm256_broadcast_ss(x->d + r * x->d_stride + b);
             HTH_UNROLL for (int g = 0; g < 2; g++) {
-                __m256 f, d = _mm256_load_ps(p->d[g]);
-                if (v.has_bias) s[r][g] = _mm256_add_epi32(s[r][g], taken);
-                f = _mm256_cvtepi32_ps(s[r][g]);
+                __m256 f = _mm256_cvtepi32_ps(s[r][g]), d = _mm256_load_ps(p->d[g]);
                 if (v.has_min) f = _mm256_fmadd_ps(f, d, _mm256_mul_ps(_mm256_load_ps(p->m[g]), total));
                 else f = _mm256_mul_ps(f, d);
                 acc[r][g] = _mm256_fmadd_ps(f, dy, acc[r][g]);
@@ -132,9 +133,8 @@ HTH_INLINE void terms(way v, const panel256 *p, const int16_t *sums, int64_t str
     }
 }
 
-HTH_INLINE void tile256(way v, const panel256 *p, int64_t blocks, const tile_rows *x, int bias, int rows, float *sums) {
+HTH_INLINE void tile256(way v, const panel256 *p, int64_t blocks, const tile_rows *x, int rows, float *sums) {
     const int subs = 256 / v.sub, steps = v.sub / 4;
-    (void)bias;
     __m256 acc[MOST_ROWS][2];
     const int8_t *q[MOST_ROWS];
     HTH_UNROLL for (int r = 0; r < rows; r++) q[r] = x->q + r * x->q_stride;
@@ -164,8 +164,8 @@ HTH_INLINE void tile256(way v, const panel256 *p, int64_t blocks, const tile_row
 }
 
 #define TILE(name, block, rows, ...)                                                                                   \
-    static void name##_##rows(const void *p, int64_t n, const tile_rows *x, int bias, float *sums) {                   \
-        tile##block((way){__VA_ARGS__}, p, n, x, bias, rows, sums);                                                    \
+    static void name##_##rows(const void *p, int64_t n, const tile_rows *x, float *sums) {                             \
+        tile##block((way){__VA_ARGS__}, p, n, x, rows, sums);                                                          \
     }
 #define TILES(name, block, ...)                                                                                        \
     TILE(name, block, 4, __VA_ARGS__)                                                                                  \

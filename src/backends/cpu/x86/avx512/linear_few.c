@@ -68,7 +68,7 @@ HTH_INLINE __m128i first_doubles(const uint8_t *b, int n) {
     return _mm512_castsi512_si128(_mm512_permutex2var_epi32(_mm512_loadu_si512(b), at, _mm512_loadu_si512(b + second)));
 }
 
-/* The scales of sixteen blocks of MXFP4 from their exponents, hth_mxfp4_scale_bits. Of four blocks, 17 bytes apart, the
+/* The scales of sixteen blocks of MXFP4. Of four blocks, 17 bytes apart, the
  * second and the fourth exponent are upper bytes of 16-bit words. */
 HTH_INLINE __m512 e8m0_of_stream(const uint8_t *b) {
     const __m512i at = _mm512_castsi128_si512(_mm_setr_epi16(0, 8, 17, 25, 0, 0, 0, 0));
@@ -77,10 +77,7 @@ HTH_INLINE __m512 e8m0_of_stream(const uint8_t *b) {
         _mm512_castsi512_si128(_mm512_permutexvar_epi16(at, _mm512_loadu_si512(b + 4 * HTH_MXFP4_BYTES * i)));
     __m256i all = _mm256_set_m128i(_mm_unpacklo_epi64(words[2], words[3]), _mm_unpacklo_epi64(words[0], words[1]));
     all = _mm256_blend_epi16(all, _mm256_srli_epi16(all, 8), 0xAA);
-    __m512i e = _mm512_cvtepi16_epi32(_mm256_and_si256(all, _mm256_set1_epi16(255)));
-    __m512i small = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), e);
-    __m512i large = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
-    return _mm512_castsi512_ps(_mm512_mask_mov_epi32(large, _mm512_cmpgt_epi32_mask(_mm512_set1_epi32(2), e), small));
+    return e8m0_scales_512(_mm512_cvtepi16_epi32(_mm256_and_si256(all, _mm256_set1_epi16(255))));
 }
 
 /* The scales of sixteen blocks, and their minimums if they have them. */

@@ -1,6 +1,7 @@
 /* Tiles of up to twelve rows by sixteen columns, which are the lanes of a register; activations are broadcast by the
  * multiplication itself. */
 #include "backends/cpu/x86/avx512/linear.h"
+#include "backends/cpu/x86/avx512/panel512.h"
 
 enum { HEIGHTS = 5, STRIP = 24, MOST_ROWS = 12, VECTORS = 1 };
 static const int heights[HEIGHTS] = {12, 8, 4, 2, 1};
@@ -8,6 +9,10 @@ static const int heights[HEIGHTS] = {12, 8, 4, 2, 1};
 
 typedef __m512i ints;
 typedef __m512 floats;
+
+typedef columns32 many_format32;
+typedef columns256 many_format256;
+#define MANY_FORMAT(name) columns_##name
 
 #include "backends/cpu/x86/linear_vnni.h"
 
@@ -33,16 +38,8 @@ HTH_INLINE ints every4(const void *p) {
     return _mm512_set1_epi32(v);
 }
 
-HTH_INLINE ints every2(const int16_t *p) {
-    return _mm512_set1_epi16(*p);
-}
-
 HTH_INLINE floats every_float(const float *p) {
     return _mm512_set1_ps(*p);
-}
-
-HTH_INLINE ints every_int(int v) {
-    return _mm512_set1_epi32(v);
 }
 
 HTH_INLINE ints add_bytes(ints acc, ints w, ints q) {

@@ -24,6 +24,13 @@ HTH_INLINE __m512i in_lanes(__m128i a, __m128i b, __m128i c, __m128i d) {
     return _mm512_mask_broadcast_i32x4(v, 0xF000, d);
 }
 
+/* hth_mxfp4_scale_bits of sixteen exponents. */
+HTH_INLINE __m512 e8m0_scales_512(__m512i e) {
+    __m512i small = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), e);
+    __m512i large = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
+    return _mm512_castsi512_ps(_mm512_mask_mov_epi32(large, _mm512_cmpgt_epi32_mask(_mm512_set1_epi32(2), e), small));
+}
+
 /* ---- Blocks of 32 ---- */
 
 typedef struct wide32 {
@@ -57,6 +64,11 @@ HTH_INLINE __m128i iq4_table(void) {
     return _mm_xor_si128(_mm_setr_epi8(HTH_IQ4_VALUES), _mm_set1_epi8(-128));
 }
 
+/* Those of MXFP4: 12 more. */
+HTH_INLINE __m128i mxfp4_table(void) {
+    return _mm_add_epi8(_mm_setr_epi8(HTH_MXFP4_VALUES), _mm_set1_epi8(12));
+}
+
 HTH_INLINE __m512i q4_0_two(const uint8_t *a, const uint8_t *b) {
     return nibbles_of_two(a + 2, b + 2);
 }
@@ -82,8 +94,7 @@ HTH_INLINE __m512i iq4_nl_two(const uint8_t *a, const uint8_t *b) {
 }
 
 HTH_INLINE __m512i mxfp4_two(const uint8_t *a, const uint8_t *b) {
-    __m128i table = _mm_add_epi8(_mm_setr_epi8(HTH_MXFP4_VALUES), _mm_set1_epi8(12));
-    return lookup_of_two(table, nibbles_of_two(a + 1, b + 1));
+    return lookup_of_two(mxfp4_table(), nibbles_of_two(a + 1, b + 1));
 }
 
 static const wide32 wide_q4_0 = {&format_q4_0, 8, q4_0_two};
@@ -100,8 +111,8 @@ typedef struct wide256 {
     const format256 *format;
     int bias;                                    /* weight = byte - bias: 0 or a power of two */
     __m512i (*weights)(const uint8_t *b, int j); /* elements 64j..64j+63 */
-    /* The scales of two blocks with sub-blocks of 16, or of four with sub-blocks of 32, `bytes` apart, as 16-bit words
-     * in order; with minimums, those in the same way. */
+    /* The scales of two blocks with sub-blocks of 16, or of four with sub-blocks of 32, as they follow each other at b:
+     * 16-bit words in order; with minimums, those in the same way. */
     void (*scales)(const uint8_t *b, __m512i *scale, __m512i *min);
 } wide256;
 
@@ -169,17 +180,21 @@ HTH_INLINE void q3_k_wide_scales(const uint8_t *b, __m512i *scale, __m512i *min)
     *scale = _mm512_cvtepi8_epi16(_mm256_set_m128i(q3_k_scale_bytes(b + HTH_Q3_K_BYTES), q3_k_scale_bytes(b)));
 }
 
-/* The twelve bytes of hth_k4_scale and hth_k4_min behind the first four bytes of each of four blocks. */
-HTH_INLINE void k4_wide_scales(const uint8_t *b, int bytes, __m512i *scale, __m512i *min) {
-    __m512i x = in_lanes(load128(b), load128(b + bytes), load128(b + 2 * bytes), load128(b + 3 * bytes));
-    /* Words of a lane: 1 and 2 hold scales 0..3 and minimums 0..3, with the upper bits of 4..7 on top; 3 holds the
-     * lower bits of scales 4..7 and above them those of the minimums. */
-    __m512i first = _mm512_and_si512(_mm512_shuffle_epi32(x, 0xA5), _mm512_set1_epi8(0x3F)); /* 1 1 2 2 */
-    __m512i upper = _mm512_and_si512(_mm512_srli_epi16(_mm512_shuffle_epi32(x, 0xA5), 2), _mm512_set1_epi8(0x30));
-    __m512i last = _mm512_srlv_epi32(_mm512_shuffle_epi32(x, 0xFF), _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0, 0, 4)));
-    __m512i both = _mm512_mask_mov_epi32(first, 0xAAAA, or_masked(upper, last, 15));
-    *scale = _mm512_unpacklo_epi8(both, _mm512_setzero_si512());
-    *min = _mm512_unpackhi_epi8(both, _mm512_setzero_si512());
+/* The twelve bytes of hth_k4_scale and hth_k4_min behind four others, in each 128-bit lane: eight scales, then eight
+ * minimums. Words 1 and 2 of a lane hold the first four of each, with the upper bits of the last four on top; word 3
+ * the lower bits of the last four scales, and above them those of the minimums. */
+HTH_INLINE __m512i k4_bytes(__m512i x) {
+    __m512i first = _mm512_shuffle_epi32(x, 0xA5), last = _mm512_shuffle_epi32(x, 0xFF); /* 1 1 2 2, 3 3 3 3 */
+    __m512i upper = _mm512_and_si512(_mm512_srli_epi16(first, 2), _mm512_set1_epi8(0x30));
+    last = _mm512_srlv_epi32(last, _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0, 0, 4)));
+    first = _mm512_and_si512(first, _mm512_set1_epi8(0x3F));
+    return _mm512_mask_mov_epi32(first, 0xAAAA, or_masked(upper, last, 15));
+}
+
+HTH_INLINE void k4_wide_scales(const uint8_t *b, int n, __m512i *scale, __m512i *min) {
+    __m512i x = k4_bytes(in_lanes(load128(b), load128(b + n), load128(b + 2 * n), load128(b + 3 * n)));
+    *scale = _mm512_unpacklo_epi8(x, _mm512_setzero_si512());
+    *min = _mm512_unpackhi_epi8(x, _mm512_setzero_si512());
 }
 
 HTH_INLINE void q4_k_wide_scales(const uint8_t *b, __m512i *scale, __m512i *min) {

@@ -1,5 +1,6 @@
 /* Tiles of up to six rows by sixteen columns: twelve sums, two weights and an activation fill the registers. */
 #include "backends/cpu/x86/avxvnni/linear.h"
+#include "backends/cpu/x86/unpack256.h"
 
 enum { HEIGHTS = 4, STRIP = 24, MOST_ROWS = 6, VECTORS = 2 };
 static const int heights[HEIGHTS] = {6, 4, 2, 1};
@@ -8,7 +9,13 @@ static const int heights[HEIGHTS] = {6, 4, 2, 1};
 typedef __m256i ints;
 typedef __m256 floats;
 
+typedef format32 many_format32;
+typedef format256 many_format256;
+#define MANY_FORMAT(name) format_##name
+
 #include "backends/cpu/x86/linear_vnni.h"
+
+#include "backends/cpu/x86/panel256.h"
 
 HTH_INLINE ints zero(void) {
     return _mm256_setzero_si256();
@@ -30,16 +37,8 @@ HTH_INLINE ints every4(const void *p) {
     return broadcast32(p);
 }
 
-HTH_INLINE ints every2(const int16_t *p) {
-    return _mm256_set1_epi16(*p);
-}
-
 HTH_INLINE floats every_float(const float *p) {
     return _mm256_broadcast_ss(p);
-}
-
-HTH_INLINE ints every_int(int v) {
-    return _mm256_set1_epi32(v);
 }
 
 HTH_INLINE ints add_bytes(ints acc, ints w, ints q) {
