@@ -5,11 +5,12 @@
  * and each height, shared by the formats that multiply alike.
  *
  * Included once by each tier that has it, after
- *   enum { KIND, HEIGHTS, STRIP }        how its tiles multiply (a products_kind), how many heights they come in, and
- *                                        the rows of a strip;
- *   static const int heights[HEIGHTS]    the rows of its tiles, decreasing, down to 1;
+ *   enum { KIND, STRIP }                 how its tiles multiply (a products_kind), and the rows of a strip;
+ *   enum { MOST_ROWS, PANELS }           tiles have 1 to MOST_ROWS rows and PANELS (1 or 2) panels side by side;
  *   many_format32, many_format256        what it unpacks a format by, and
  *   #define MANY_FORMAT(name)            that of a format. */
+#include <string.h>
+
 #include "backends/cpu/x86/linear.h"
 #include "backends/cpu/x86/panel.h"
 
@@ -41,8 +42,9 @@ typedef struct tile_rows {
     int64_t q_stride, sums_stride, d_stride;
 } tile_rows;
 
-/* Add the blocks of a panel to sums[row * PANEL + column], in order. */
-typedef void tile_fn(const void *panel, int64_t blocks, const tile_rows *x, float *sums);
+/* Add the blocks of PANELS panels, PANEL_BYTES apart, to sums[panel * ROWS * PANEL + row * PANEL + column], in order.
+ */
+typedef void tile_fn(const void *panels, int64_t blocks, const tile_rows *x, float *sums);
 
 /* Blocks of sixteen columns into a panel. What lies `ahead` bytes behind them is fetched meanwhile. */
 typedef void unpack_fn(const uint8_t *const columns[PANEL], int64_t blocks, int64_t ahead, void *panel);
@@ -73,7 +75,7 @@ HTH_QUANTIZED_FORMATS(UNPACK)
 
 typedef struct many_format {
     unpack_fn *unpack;
-    tile_fn *const *tiles; /* [HEIGHTS] */
+    tile_fn *const *tiles; /* [MOST_ROWS]: of 1, 2, … rows */
     int bytes;
     int sub;
     int bias; /* blocks of 32: weight = byte - bias */
@@ -82,7 +84,7 @@ typedef struct many_format {
 
 /* Where a strip stands. */
 typedef struct place {
-    int64_t r0, r1, c, columns; /* columns: 1..16 */
+    int64_t r0, r1, c, columns; /* columns: at most those of a tile */
     int64_t b, blocks;          /* the slice */
 } place;
 
@@ -100,15 +102,16 @@ static void strip_sides(const many_format *f, const hth_qact *q, place at, side 
     }
 }
 
-/* A strip of rows over one panel. */
-static void strip(const many_format *f, const hth_linear *a, const void *panel, const side *sides, place at,
+/* A strip of rows over the panels of a tile, in tiles of equal height or nearly. */
+static void strip(const many_format *f, const hth_linear *a, const void *panels, const side *sides, place at,
                   float *sums) {
     const hth_qact *q = a->q;
     const int16_t *all = f->sub == 16 ? q->sum16 : q->sum32;
     const int64_t stride = f->sub == 16 ? q->sum16_stride : q->sum32_stride;
     const bool first = at.b == 0, last = at.b + at.blocks == q->blocks;
-    for (int64_t r = at.r0, h = 0; r < at.r1; r += heights[h], sums += heights[h] * PANEL) {
-        while (heights[h] > at.r1 - r) h++;
+    int64_t left = (at.r1 - at.r0 + MOST_ROWS - 1) / MOST_ROWS;
+    for (int64_t r = at.r0, rows; r < at.r1; r += rows, sums += rows * PANEL, left--) {
+        rows = (at.r1 - r + left - 1) / left;
         const tile_rows x = {q->q + r * q->q_stride + at.b * q->block,
                              sides + (r - at.r0) * SIDES,
                              all + r * stride + at.b * q->block / f->sub,
@@ -116,53 +119,57 @@ static void strip(const many_format *f, const hth_linear *a, const void *panel, 
                              q->q_stride,
                              stride,
                              q->blocks};
-        for (int i = 0; first && i < heights[h] * PANEL; i += 8) _mm256_store_ps(sums + i, _mm256_setzero_ps());
-        f->tiles[h](panel, at.blocks, &x, sums);
-        for (int i = 0; last && i < heights[h]; i++)
-            for (int64_t c = 0; c < at.columns; c += 8)
-                finish8(a, r + i, at.c + c, at.columns - c, _mm256_load_ps(sums + i * PANEL + c));
+        if (first)
+            for (int p = 0; p < PANELS; p++) memset(sums + p * ROWS * PANEL, 0, (size_t)(rows * PANEL) * sizeof *sums);
+        f->tiles[rows - 1](panels, at.blocks, &x, sums);
+        for (int64_t i = 0; last && i < rows; i++)
+            for (int64_t c = 0; c < at.columns; c += 8) {
+                const float *of = sums + c / PANEL * ROWS * PANEL + i * PANEL + c % PANEL;
+                finish8(a, r + i, at.c + c, at.columns - c, _mm256_load_ps(of));
+            }
     }
 }
 
-/* A slice of a panel's columns; columns behind the last repeat it. What comes next is the next slice of the columns, or
- * behind the last one the first slice of the next group. */
-static void unpack(const many_format *f, const hth_linear *a, place at, void *panel) {
+/* A slice of the columns of a panel from c on; those from c1 on repeat the last one. What comes next is the next slice
+ * of the columns, or behind the last one the first slice of the next group. */
+static void unpack(const many_format *f, const hth_linear *a, int64_t c, int64_t c1, int64_t b, int64_t blocks,
+                   void *panel) {
     const uint8_t *column[PANEL];
     for (int64_t i = 0; i < PANEL; i++) {
-        int64_t n = i < at.columns ? i : at.columns - 1;
-        column[i] = (const uint8_t *)a->w + (at.c + n) * a->row_bytes + at.b * f->bytes;
+        int64_t n = c + i < c1 ? c + i : c1 - 1;
+        column[i] = (const uint8_t *)a->w + n * a->row_bytes + b * f->bytes;
     }
-    int64_t ahead = at.blocks * f->bytes;
-    if (at.b + at.blocks == a->q->blocks) ahead = GROUP * PANEL * a->row_bytes - at.b * f->bytes;
-    f->unpack(column, at.blocks, ahead, panel);
+    int64_t ahead = blocks * f->bytes;
+    if (b + blocks == a->q->blocks) ahead = GROUP * PANEL * a->row_bytes - b * f->bytes;
+    f->unpack(column, blocks, ahead, panel);
 }
 
 /* Rows r0..r1-1 (at most ROWS) of a group of panels, slice by slice. */
 static void group(const many_format *f, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1,
                   char *scratch) {
+    enum { TILE = PANELS * PANEL };
     float *sums = (float *)(scratch + GROUP * PANEL_BYTES);
     side *sides = (side *)(scratch + GROUP * (PANEL_BYTES + SUMS_BYTES));
-    const int64_t blocks = a->q->blocks, most = SLICE / a->q->block;
+    const int64_t blocks = a->q->blocks, most = SLICE / a->q->block, panels = (c1 - c0 + TILE - 1) / TILE * PANELS;
     for (int64_t b = 0, left = (blocks + most - 1) / most, n; b < blocks; b += n, left--) {
         n = (blocks - b + left - 1) / left; /* slices of equal length, not a short one at the end */
-        for (int64_t c = c0, p = 0; c < c1; c += PANEL, p++)
-            unpack(f, a, (place){0, 0, c, c1 - c < PANEL ? c1 - c : PANEL, b, n}, scratch + p * PANEL_BYTES);
+        for (int64_t p = 0; p < panels; p++) unpack(f, a, c0 + p * PANEL, c1, b, n, scratch + p * PANEL_BYTES);
         for (int64_t r = r0; r < r1; r += STRIP) {
             place at = {r, r1 - r < STRIP ? r1 : r + STRIP, 0, 0, b, n};
             if (a->q->block == 32) strip_sides(f, a->q, at, sides);
-            for (int64_t c = c0, p = 0; c < c1; c += PANEL, p++) {
-                at.c = c;
-                at.columns = c1 - c < PANEL ? c1 - c : PANEL;
+            for (int64_t p = 0; p < panels; p += PANELS) {
+                at.c = c0 + p * PANEL;
+                at.columns = c1 - at.c < TILE ? c1 - at.c : TILE;
                 strip(f, a, scratch + p * PANEL_BYTES, sides, at, sums + (p * ROWS + r - r0) * PANEL);
             }
         }
     }
 }
 
-/* A single strip passes over each panel once: then a panel is best used while it is in the first cache. */
+/* A single strip passes over each panel once: then panels are best used while they are in the first cache. */
 static void many(const many_format *f, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1,
                  void *scratch) {
-    const int64_t columns = r1 - r0 <= STRIP ? PANEL : GROUP * PANEL;
+    const int64_t columns = (r1 - r0 <= STRIP ? PANELS : GROUP) * PANEL;
     for (int64_t r = r0; r < r1; r += ROWS)
         for (int64_t c = c0; c < c1; c += columns)
             group(f, a, c, c1 - c < columns ? c1 : c + columns, r, r1 - r < ROWS ? r1 : r + ROWS, scratch);

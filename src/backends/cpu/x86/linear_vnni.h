@@ -1,15 +1,16 @@
-/* Many rows with `dpbusd`: tiles of rows by sixteen columns, in exact 32-bit sums of unsigned bytes times signed ones.
+/* Many rows with `dpbusd`: tiles of rows by one or two panels, in exact 32-bit sums of unsigned bytes times signed
+ * ones.
  *
  * Signed weights are made unsigned by a bias of 128 (panel.h); what a bias adds is taken off through the sums of the
  * activations, where the sums of products start. The largest sum of a block, 256 * 255 * 127 * 32 for IQ4_XS, fits.
  *
  * Included once by each tier that has it, after
- *   enum { HEIGHTS, STRIP }, heights  as linear_many.h wants them; HEIGHT_LIST(X, ...) calls X(rows, ...) for each;
- *   enum { MOST_ROWS, VECTORS }       the rows of the highest tile; the vectors that hold sixteen lanes;
- *   ints, floats                      the types of a vector, and the primitives that are declared below. */
+ *   enum { STRIP, MOST_ROWS, PANELS }  as linear_many.h wants them; HEIGHT_LIST(X, ...) calls X(1, ...), X(2, ...) …
+ *   enum { VECTORS }                   the vectors side by side in a tile;
+ *   ints, floats                       the types of a vector, and the primitives that are declared below. */
 #include "backends/cpu/x86/panel.h"
 
-enum { KIND = PRODUCTS_32, STEP = 16 / VECTORS };
+enum { KIND = PRODUCTS_32, IN_PANEL = VECTORS / PANELS, STEP = 16 / IN_PANEL };
 
 #include "backends/cpu/x86/linear_many.h"
 
@@ -49,11 +50,20 @@ HTH_INLINE void advance(tile_q *q, int rows, int64_t n) {
     HTH_UNROLL for (int r = 0; r < rows; r += 3) q->third[r / 3] += n;
 }
 
+/* Where vector v has its part of an array of the first panel. */
+#define OF_VECTOR(array, v)                                                                                            \
+    ((const void *)((const char *)(array)[(v) % IN_PANEL] + (v) / IN_PANEL * (ptrdiff_t)PANEL_BYTES))
+
+/* Where it has the sums of row r. */
+HTH_INLINE float *sums_of(float *sums, int r, int v) {
+    return sums + v / IN_PANEL * ROWS * PANEL + r * PANEL + v % IN_PANEL * STEP;
+}
+
 /* s[r][v] += products of n bytes of each column with those of each row. */
 HTH_INLINE void dot(const uint8_t w[][2][32], const tile_q *q, int n, int rows, ints s[MOST_ROWS][VECTORS]) {
     HTH_UNROLL for (int i = 0; i < n; i += 4) {
         ints bytes[VECTORS];
-        HTH_UNROLL for (int v = 0; v < VECTORS; v++) bytes[v] = load_ints(w[i / 4][v]);
+        HTH_UNROLL for (int v = 0; v < VECTORS; v++) bytes[v] = load_ints(OF_VECTOR(w[i / 4], v));
         HTH_UNROLL for (int r = 0; r < rows; r++) {
             ints x = every4(q->third[r / 3] + r % 3 * q->stride + i);
             HTH_UNROLL for (int v = 0; v < VECTORS; v++) s[r][v] = add_bytes(s[r][v], bytes[v], x);
@@ -67,7 +77,7 @@ HTH_INLINE void tile32(bool has_min, const panel32 *p, int64_t blocks, const til
     tile_q q;
     begin(&q, x, rows);
     HTH_UNROLL for (int r = 0; r < rows; r++) HTH_UNROLL for (int v = 0; v < VECTORS; v++) acc[r][v] =
-        load_floats(sums + r * PANEL + v * STEP);
+        load_floats(sums_of(sums, r, v));
     for (int64_t b = 0; b < blocks; b++, p++) {
         ints s[MOST_ROWS][VECTORS];
         HTH_UNROLL for (int r = 0; r < rows; r++) {
@@ -80,15 +90,15 @@ HTH_INLINE void tile32(bool has_min, const panel32 *p, int64_t blocks, const til
             floats dy = every_float(x->d + r * x->d_stride + b), total = dy;
             if (has_min) total = every_float(&x->sides[r * SIDES + b].total);
             HTH_UNROLL for (int v = 0; v < VECTORS; v++) {
-                floats f = to_floats(s[r][v]), d = load_floats(p->d[v]);
-                if (has_min) f = multiply_add(f, d, multiply(load_floats(p->m[v]), total));
+                floats f = to_floats(s[r][v]), d = load_floats(OF_VECTOR(p->d, v));
+                if (has_min) f = multiply_add(f, d, multiply(load_floats(OF_VECTOR(p->m, v)), total));
                 else f = multiply(f, d);
                 acc[r][v] = multiply_add(f, dy, acc[r][v]);
             }
         }
     }
     HTH_UNROLL for (int r = 0; r < rows; r++) HTH_UNROLL for (int v = 0; v < VECTORS; v++)
-        store_floats(sums + r * PANEL + v * STEP, acc[r][v]);
+        store_floats(sums_of(sums, r, v), acc[r][v]);
 }
 
 /* t[r][v] = the sums of q times the terms of the sub-blocks. */
@@ -96,7 +106,7 @@ HTH_INLINE void terms(int sub, const panel256 *p, const int16_t *sums, int64_t s
                       ints t[MOST_ROWS][VECTORS]) {
     HTH_UNROLL for (int r = 0; r < rows; r++) HTH_UNROLL for (int v = 0; v < VECTORS; v++) t[r][v] = zero();
     for (int j = 0; j < 128 / sub; j++) HTH_UNROLL for (int v = 0; v < VECTORS; v++) {
-            ints term = load_ints(p->term[j][v]);
+            ints term = load_ints(OF_VECTOR(p->term[j], v));
             HTH_UNROLL for (int r = 0; r < rows; r++) t[r][v] =
                 add_halves(t[r][v], term, every4(sums + r * stride + 2 * j));
         }
@@ -110,7 +120,7 @@ HTH_INLINE void scaled_dots(int sub, const panel256 *p, tile_q *q, int rows, int
         dot(p->w + sub / 4 * j, q, sub, rows, c);
         advance(q, rows, sub);
         HTH_UNROLL for (int v = 0; v < VECTORS; v++) {
-            ints scale = load_ints(p->scale[j][v]);
+            ints scale = load_ints(OF_VECTOR(p->scale[j], v));
             HTH_UNROLL for (int r = 0; r < rows; r++) s[r][v] = add_scaled(s[r][v], c[r][v], scale);
         }
     }
@@ -131,9 +141,9 @@ HTH_INLINE void tile256(int sub, bool has_min, const panel256 *p, int64_t blocks
         HTH_UNROLL for (int r = 0; r < rows; r++) {
             floats dy = every_float(x->d + r * x->d_stride + b);
             HTH_UNROLL for (int v = 0; v < VECTORS; v++) {
-                float *sum = sums + r * PANEL + v * STEP;
-                floats f = to_floats(s[r][v]), d = load_floats(p->d[v]);
-                if (has_min) f = multiply_add(f, d, multiply(load_floats(p->m[v]), to_floats(t[r][v])));
+                float *sum = sums_of(sums, r, v);
+                floats f = to_floats(s[r][v]), d = load_floats(OF_VECTOR(p->d, v));
+                if (has_min) f = multiply_add(f, d, multiply(load_floats(OF_VECTOR(p->m, v)), to_floats(t[r][v])));
                 else f = multiply(f, d);
                 store_floats(sum, multiply_add(f, dy, load_floats(sum)));
             }
@@ -150,7 +160,7 @@ HTH_INLINE void tile256(int sub, bool has_min, const panel256 *p, int64_t blocks
         tile256(sub, has_min, p, n, x, rows, sums);                                                                    \
     }
 #define TILE_NAME(rows, name)    name##_##rows,
-#define TILE_TABLE(name)         static tile_fn *const name[HEIGHTS] = {HEIGHT_LIST(TILE_NAME, name)};
+#define TILE_TABLE(name)         static tile_fn *const name[MOST_ROWS] = {HEIGHT_LIST(TILE_NAME, name)};
 #define TILES32(name, has_min)   HEIGHT_LIST(TILE32, name, has_min) TILE_TABLE(name)
 #define TILES256(name, sub, min) HEIGHT_LIST(TILE256, name, sub, min) TILE_TABLE(name)
 TILES32(with_bias, false)

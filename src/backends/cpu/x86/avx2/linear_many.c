@@ -1,4 +1,4 @@
-/* Tiles of 4, 2 or 1 rows by sixteen columns, in 16-bit products.
+/* Tiles of up to four rows by sixteen columns, in 16-bit products.
  *
  * `maddubs` gives 16-bit sums of two products. As many of them as fit exactly are added in 16 bits before one `madd`
  * widens them and multiplies by the scale of their sub-block: eight for 4-bit weights. Signed 8-bit weights are
@@ -6,8 +6,7 @@
 #include "backends/cpu/x86/avx2/linear.h"
 #include "backends/cpu/x86/panel.h"
 
-enum { KIND = PRODUCTS_16, HEIGHTS = 3, STRIP = 16, MOST_ROWS = 4 };
-static const int heights[HEIGHTS] = {MOST_ROWS, 2, 1};
+enum { KIND = PRODUCTS_16, STRIP = 16, MOST_ROWS = 4, PANELS = 1 };
 
 typedef format32 many_format32;
 typedef format256 many_format256;
@@ -168,10 +167,11 @@ HTH_INLINE void tile256(way v, const panel256 *p, int64_t blocks, const tile_row
         tile##block((way){__VA_ARGS__}, p, n, x, rows, sums);                                                          \
     }
 #define TILES(name, block, ...)                                                                                        \
-    TILE(name, block, 4, __VA_ARGS__)                                                                                  \
-    TILE(name, block, 2, __VA_ARGS__)                                                                                  \
     TILE(name, block, 1, __VA_ARGS__)                                                                                  \
-    static tile_fn *const name[HEIGHTS] = {name##_4, name##_2, name##_1};
+    TILE(name, block, 2, __VA_ARGS__)                                                                                  \
+    TILE(name, block, 3, __VA_ARGS__)                                                                                  \
+    TILE(name, block, 4, __VA_ARGS__)                                                                                  \
+    static tile_fn *const name[MOST_ROWS] = {name##_1, name##_2, name##_3, name##_4};
 TILES(bits4_bias, 32, .max = 15, .has_bias = true, .sub = 32)
 TILES(bits4_min, 32, .max = 15, .has_min = true, .sub = 32)
 TILES(bits5_bias, 32, .max = 31, .has_bias = true, .sub = 32)

@@ -1,11 +1,11 @@
-/* Tiles of up to twelve rows by sixteen columns, which are the lanes of a register; activations are broadcast by the
- * multiplication itself. */
+/* Tiles of up to six rows by 32 columns, which are the lanes of two registers. A load of four bytes of a row serves both:
+ * with sixteen columns, loads would bound the rate. */
 #include "backends/cpu/x86/avx512/linear.h"
 #include "backends/cpu/x86/avx512/panel512.h"
 
-enum { HEIGHTS = 5, STRIP = 24, MOST_ROWS = 12, VECTORS = 1 };
-static const int heights[HEIGHTS] = {12, 8, 4, 2, 1};
-#define HEIGHT_LIST(X, ...) X(12, __VA_ARGS__) X(8, __VA_ARGS__) X(4, __VA_ARGS__) X(2, __VA_ARGS__) X(1, __VA_ARGS__)
+enum { STRIP = 24, MOST_ROWS = 6, PANELS = 2, VECTORS = 2 };
+#define HEIGHT_LIST(X, ...)                                                                                            \
+    X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)
 
 typedef __m512i ints;
 typedef __m512 floats;

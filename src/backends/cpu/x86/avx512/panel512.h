@@ -119,9 +119,9 @@ HTH_INLINE void q4_1_columns(const uint8_t *const column[16], __m512i w[8]) {
 /* 16 more where the bit of a byte is set: a word of 32 bits a column. */
 HTH_INLINE void add_fifth_bits(__m512i bits, __m512i w[8]) {
     HTH_UNROLL for (int i = 0; i < 8; i++) {
-        __m512i same = _mm512_shuffle_epi8(bits, _mm512_broadcast_i32x4(_mm_setr_epi32(
-                                                     0x01010101 * (i / 2), 0x01010101 * (i / 2 + 4),
-                                                     0x01010101 * (i / 2 + 8), 0x01010101 * (i / 2 + 12))));
+        __m512i same = _mm512_shuffle_epi8(
+            bits, _mm512_broadcast_i32x4(_mm_setr_epi32(0x01010101 * (i / 2), 0x01010101 * (i / 2 + 4),
+                                                        0x01010101 * (i / 2 + 8), 0x01010101 * (i / 2 + 12))));
         __mmask64 set = _mm512_test_epi8_mask(same, _mm512_set1_epi32(i & 1 ? (int)0x80402010 : 0x08040201));
         w[i] = _mm512_mask_add_epi8(w[i], set, w[i], _mm512_set1_epi8(16));
     }

@@ -2,9 +2,9 @@
 #include "backends/cpu/x86/avxvnni/linear.h"
 #include "backends/cpu/x86/unpack256.h"
 
-enum { HEIGHTS = 4, STRIP = 24, MOST_ROWS = 6, VECTORS = 2 };
-static const int heights[HEIGHTS] = {6, 4, 2, 1};
-#define HEIGHT_LIST(X, ...) X(6, __VA_ARGS__) X(4, __VA_ARGS__) X(2, __VA_ARGS__) X(1, __VA_ARGS__)
+enum { STRIP = 24, MOST_ROWS = 6, PANELS = 1, VECTORS = 2 };
+#define HEIGHT_LIST(X, ...)                                                                                            \
+    X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)
 
 typedef __m256i ints;
 typedef __m256 floats;
