@@ -139,13 +139,21 @@ static inline simde__m512i emulated_mm512_cvtepi16_epi32(__m256i x) {
     return y;
 }
 
-static inline simde__m512i emulated_mm512_srai_epi32(simde__m512i x, unsigned n) {
-    int32_t v[16];
-    memcpy(v, &x, sizeof v);
-    for (int i = 0; i < 16; i++) v[i] >>= n;
-    memcpy(&x, v, sizeof x);
-    return x;
-}
+/* By a number that is a constant only after inlining. */
+#define EMULATED_SHIFT(name, half)                                                                                     \
+    static inline simde__m512i emulated_mm512_##name(simde__m512i x, unsigned n) {                                     \
+        __m256i v[2];                                                                                                  \
+        memcpy(v, &x, sizeof v);                                                                                       \
+        for (int i = 0; i < 2; i++) v[i] = _mm256_##half(v[i], _mm_cvtsi32_si128((int)n));                             \
+        memcpy(&x, v, sizeof x);                                                                                       \
+        return x;                                                                                                      \
+    }
+EMULATED_SHIFT(slli_epi16, sll_epi16)
+EMULATED_SHIFT(srli_epi16, srl_epi16)
+EMULATED_SHIFT(srai_epi16, sra_epi16)
+EMULATED_SHIFT(slli_epi32, sll_epi32)
+EMULATED_SHIFT(srli_epi32, srl_epi32)
+EMULATED_SHIFT(srai_epi32, sra_epi32)
 
 /* Words of each 128-bit lane, two bits of `order` for each. */
 static inline simde__m512i emulated_mm512_shuffle_epi32(simde__m512i x, int order) {
@@ -188,6 +196,16 @@ static inline simde__m512i emulated_mm512_shuffle_epi32(simde__m512i x, int orde
 #define _mm512_cvtepi32_epi16 emulated_mm512_cvtepi32_epi16
 #undef _mm512_cvtepi16_epi32
 #define _mm512_cvtepi16_epi32 emulated_mm512_cvtepi16_epi32
+#undef _mm512_slli_epi16
+#define _mm512_slli_epi16 emulated_mm512_slli_epi16
+#undef _mm512_srli_epi16
+#define _mm512_srli_epi16 emulated_mm512_srli_epi16
+#undef _mm512_srai_epi16
+#define _mm512_srai_epi16 emulated_mm512_srai_epi16
+#undef _mm512_slli_epi32
+#define _mm512_slli_epi32 emulated_mm512_slli_epi32
+#undef _mm512_srli_epi32
+#define _mm512_srli_epi32 emulated_mm512_srli_epi32
 #undef _mm512_srai_epi32
 #define _mm512_srai_epi32 emulated_mm512_srai_epi32
 #undef _mm512_shuffle_epi32

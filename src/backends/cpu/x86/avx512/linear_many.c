@@ -1,5 +1,5 @@
-/* Tiles of up to six rows by 32 columns, which are the lanes of two registers. A load of four bytes of a row serves both:
- * with sixteen columns, loads would bound the rate. */
+/* Tiles of up to six rows by 32 columns, which are the lanes of two registers. A load of four bytes of a row serves
+ * both: with sixteen columns, loads would bound the rate. */
 #include "backends/cpu/x86/avx512/linear.h"
 #include "backends/cpu/x86/avx512/panel512.h"
 
