@@ -15,27 +15,53 @@ static void work_rows(hth_executable *exe, const hth_stage *stage, int64_t rows,
         }
 }
 
-/* Columns a claim takes: a few claims a thread, so that one that is held up delays the others by little. */
-static int64_t column_piece(const hth_executable *exe, int64_t columns) {
-    int64_t threads = exe->backend->threads;
-    if (threads == 1) return columns;
-    int64_t piece = (columns / (8 * threads) + 15) / 16 * 16;
-    return piece < 16 ? 16 : piece;
+/* The columns of a stage's linears are shared out in units, a few of them to a claim: many at first, so that a thread
+ * mostly streams through memory, then fewer, so that one that is held up delays the others by little. */
+typedef struct shares {
+    int64_t total, left; /* units */
+    int64_t next;        /* the number of the share behind the last one taken */
+    int64_t threads;
+} shares;
+
+/* Columns of a unit: a tile of the kernels, or with many rows the panels that stay near while all rows pass. */
+static int64_t unit_columns(int64_t rows) {
+    return rows > 32 ? 64 : 32;
+}
+
+static int64_t units_of(const hth_linear_step *step, int64_t unit) {
+    return (step->columns + unit - 1) / unit;
+}
+
+/* Claim the next share: units [*u0, *u1) of all linears one after the other. False when there is none left. */
+static bool claim_share(hth_pool *pool, shares *s, int64_t *u0, int64_t *u1) {
+    int64_t mine = hth_pool_claim(pool, 1);
+    for (int64_t size; s->left > 0; s->left -= size) {
+        size = s->threads == 1 ? s->left : hth_max(1, 2 * s->left / (3 * s->threads));
+        if (s->next++ < mine) continue;
+        *u0 = s->total - s->left;
+        *u1 = *u0 + size;
+        s->left -= size;
+        return true;
+    }
+    return false;
 }
 
 static void work_linear(hth_executable *exe, const hth_stage *stage, int64_t rows, hth_worker *w) {
     const hth_linear_step *steps = &exe->linears[stage->first];
-    int64_t total = 0, piece, tasks = 0;
-    for (int i = 0; i < stage->count; i++) total += steps[i].columns;
-    piece = column_piece(exe, total);
-    for (int i = 0; i < stage->count; i++) tasks += (steps[i].columns + piece - 1) / piece;
-    for (int64_t task; (task = hth_pool_claim(exe->backend->pool, 1)) < tasks;) {
-        const hth_linear_step *s = steps;
-        for (int64_t n; task >= (n = (s->columns + piece - 1) / piece); s++) task -= n;
-        hth_linear args = s->args;
-        if (s->to_logits) args.y += exe->frame.pass->first_output * args.ldy;
-        s->run(&args, task * piece, hth_min((task + 1) * piece, s->columns), 0, rows, w->linear);
-        hth_work_done(w, s->work);
+    const int64_t unit = unit_columns(rows);
+    shares s = {.threads = exe->backend->threads};
+    for (int i = 0; i < stage->count; i++) s.total += units_of(&steps[i], unit);
+    s.left = s.total;
+    for (int64_t u0, u1; claim_share(exe->backend->pool, &s, &u0, &u1);) {
+        int64_t first = 0; /* the first unit of a step */
+        for (int i = 0; i < stage->count && first < u1; first += units_of(&steps[i], unit), i++) {
+            const int64_t c0 = hth_max(u0 - first, 0) * unit, c1 = hth_min((u1 - first) * unit, steps[i].columns);
+            if (c0 >= c1) continue;
+            hth_linear args = steps[i].args;
+            if (steps[i].to_logits) args.y += exe->frame.pass->first_output * args.ldy;
+            steps[i].run(&args, c0, c1, 0, rows, w->linear);
+            hth_work_done(w, steps[i].work);
+        }
     }
 }
 
