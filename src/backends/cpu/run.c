@@ -15,11 +15,12 @@ static void work_rows(hth_executable *exe, const hth_stage *stage, int64_t rows,
         }
 }
 
-/* The columns of a stage's linears are shared out in units, a few of them to a claim: many at first, so that a thread
- * mostly streams through memory, then fewer, so that one that is held up delays the others by little. */
+/* The columns of a stage's linears are shared out in units. Two thirds are fixed, as much for each worker, which so
+ * mostly streams through memory; the rest is claimed, in shares that shrink, so that a worker that is held up delays
+ * the others by little. */
 typedef struct shares {
     int64_t total, left; /* units */
-    int64_t next;        /* the number of the share behind the last one taken */
+    int64_t next;        /* the number of the first share in what is left */
     int64_t threads;
 } shares;
 
@@ -32,12 +33,13 @@ static int64_t units_of(const hth_linear_step *step, int64_t unit) {
     return (step->columns + unit - 1) / unit;
 }
 
-/* Claim the next share: units [*u0, *u1) of all linears one after the other. False when there is none left. */
-static bool claim_share(hth_pool *pool, shares *s, int64_t *u0, int64_t *u1) {
-    int64_t mine = hth_pool_claim(pool, 1);
+/* Share number n, not less than those taken before: units [*u0, *u1) of all linears one after the other. Shares 0 ..
+ * threads-1 are the fixed ones. False when there is none. */
+static bool take_share(shares *s, int64_t n, int64_t *u0, int64_t *u1) {
     for (int64_t size; s->left > 0; s->left -= size) {
-        size = s->threads == 1 ? s->left : hth_max(1, 2 * s->left / (3 * s->threads));
-        if (s->next++ < mine) continue;
+        size = hth_max(1, 2 * (s->next < s->threads ? s->total : s->left) / (3 * s->threads));
+        if (s->threads == 1 || size > s->left) size = s->left;
+        if (s->next++ < n) continue;
         *u0 = s->total - s->left;
         *u1 = *u0 + size;
         s->left -= size;
@@ -52,7 +54,8 @@ static void work_linear(hth_executable *exe, const hth_stage *stage, int64_t row
     shares s = {.threads = exe->backend->threads};
     for (int i = 0; i < stage->count; i++) s.total += units_of(&steps[i], unit);
     s.left = s.total;
-    for (int64_t u0, u1; claim_share(exe->backend->pool, &s, &u0, &u1);) {
+    int64_t share = w - exe->workers;
+    for (int64_t u0, u1; take_share(&s, share, &u0, &u1); share = s.threads + hth_pool_claim(exe->backend->pool, 1)) {
         int64_t first = 0; /* the first unit of a step */
         for (int i = 0; i < stage->count && first < u1; first += units_of(&steps[i], unit), i++) {
             const int64_t c0 = hth_max(u0 - first, 0) * unit, c1 = hth_min((u1 - first) * unit, steps[i].columns);

@@ -132,6 +132,9 @@ static void few(const few_format *f, const hth_linear *a, int64_t c0, int64_t c1
     const int group = x->block == 32 ? (int)GROUP_32 : (int)GROUP_256;
     const hth_few_layout layout = few_layout(x->k, x->block, group);
     input in[MAX_ROWS];
+    const char *begin = (const char *)a->w + c0 * a->row_bytes; /* behind it, groups fetch for themselves */
+    const int64_t near = (c1 - c0) * a->row_bytes < PREFETCH ? (c1 - c0) * a->row_bytes : PREFETCH;
+    for (int64_t i = 0; i < near; i += 64) _mm_prefetch(begin + i, _MM_HINT_T0);
     for (int64_t r = r0; r < r1; r++, scratch += few_row_bytes(x->k, x->block, group)) {
         uint8_t *side = scratch + layout.q;
         memcpy(scratch, x->q + r * x->q_stride, (size_t)x->k);
