@@ -24,7 +24,7 @@ BELOW = {
 PUBLIC = {
     "base": {"status", "options"},
     "gguf": {"status", "file"},
-    "text": {"status", "options", "tokenizer"},
+    "text": {"status", "options", "tokenizer", "output"},
     "program": {"status"},
     "models": {"status"},
     "backends": {"status"},

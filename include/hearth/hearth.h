@@ -5,6 +5,7 @@
 #include "hearth/engine.h"
 #include "hearth/file.h"
 #include "hearth/options.h"
+#include "hearth/output.h"
 #include "hearth/sampler.h"
 #include "hearth/status.h"
 #include "hearth/tokenizer.h"

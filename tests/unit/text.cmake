@@ -7,8 +7,11 @@ hearth_test(unit_text_stream ${unit}/text_stream.c ${unit}/text_help.c)
 hearth_test(unit_text_shared ${unit}/text_shared.c ${unit}/text_help.c LABELS threaded)
 hearth_test(unit_text_vocab ${unit}/text_vocab.c ${unit}/text_help.c ${HEARTH_TEST_SUPPORT}/gguf_image.c)
 hearth_alloc_guard(unit_text_vocab)
+hearth_test(unit_text_output ${unit}/text_output.c ${HEARTH_TEST_SUPPORT}/output_log.c)
+hearth_alloc_guard(unit_text_output)
 
 # No test: scripts/oracle/tokenizer_*.py compare what it prints with other implementations.
-add_executable(text_tool ${unit}/text_tool.c)
-target_include_directories(text_tool PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+add_executable(text_tool ${unit}/text_tool.c ${HEARTH_TEST_SUPPORT}/output_log.c)
+target_include_directories(text_tool PRIVATE
+  ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(text_tool PRIVATE hearth_flags hearth_static Threads::Threads m)

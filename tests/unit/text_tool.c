@@ -4,6 +4,8 @@
  *   text_tool ids MODEL DOCUMENTS OUT [pre=NAME] [nfc=0|1] [special] [add]   ids of each document; the time it took
  *   text_tool pieces PRE DOCUMENTS OUT     sizes of the pieces into which a pre-tokenizer cuts each document
  *   text_tool patterns                     the table of pre-tokenizers: name, flags, steps, separated by tabs
+ *   text_tool output FORMAT|auto:TEMPLATE TOOLS|- PROMPT   what an output parser makes of standard input, after a
+ * prompt (output_log.h)
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "support/output_log.h"
 #include "text/pretokenizer.h"
 #include "text/tokenizer_internal.h"
 
@@ -125,11 +128,57 @@ static int patterns(void) {
     return 0;
 }
 
+static char *read_all(FILE *file, size_t *size) {
+    char *text = NULL;
+    size_t got = 1;
+    for (*size = 0; got > 0; *size += got) {
+        text = realloc(text, *size + 65536);
+        if (text == NULL) die("no memory");
+        got = fread(text + *size, 1, 65536, file);
+    }
+    fclose(file);
+    return text;
+}
+
+static int output(char **argv) {
+    hearth_error err = {0};
+    hearth_output_format format;
+    size_t size, prompt_size;
+    if (strncmp(argv[2], "auto:", 5) == 0) {
+        char *chat_template = read_all(open_or_die(argv[2] + 5, "rb"), &size);
+        format = hearth_output_format_detect(chat_template, size);
+        free(chat_template);
+    } else if (hearth_output_format_find(argv[2], &format, &err) != HEARTH_OK) {
+        die(err.text);
+    }
+    char *tools = strcmp(argv[3], "-") == 0 ? NULL : read_all(open_or_die(argv[3], "rb"), &size);
+    hearth_output_options options = {.tools = tools, .tools_size = size};
+    char *prompt = read_all(open_or_die(argv[4], "rb"), &prompt_size);
+    options.starts_in_reasoning = hearth_output_prompt_opens_reasoning(format, prompt, prompt_size);
+    hearth_output_parser *parser;
+    if (hearth_output_parser_create(format, &options, &parser, &err) != HEARTH_OK) die(err.text);
+    char *text = read_all(stdin, &size);
+    output_log log = {0};
+    hearth_output_result result;
+    if (output_parse(parser, text, size, NULL, 0, &log, &result, &err) != HEARTH_OK) die(err.text);
+    const char *wrong = log.wrong != NULL ? log.wrong : output_check(format, &result);
+    printf("%s\n%s", hearth_output_format_name(format), log.lines.data);
+    if (wrong != NULL) die(wrong);
+    output_log_free(&log);
+    hearth_output_parser_free(&parser);
+    free(tools);
+    free(prompt);
+    free(text);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     const char *verb = argc > 1 ? argv[1] : "";
     if (strcmp(verb, "ids") == 0 && argc >= 5) return ids(argc, argv);
     if (strcmp(verb, "pieces") == 0 && argc == 5) return pieces(argv);
     if (strcmp(verb, "patterns") == 0) return patterns();
-    die("usage: text_tool ids MODEL DOCUMENTS OUT [...] | pieces PRE DOCUMENTS OUT | patterns");
+    if (strcmp(verb, "output") == 0 && argc == 5) return output(argv);
+    die("usage: text_tool ids MODEL DOCUMENTS OUT [...] | pieces PRE DOCUMENTS OUT | patterns | output FORMAT TOOLS "
+        "PROMPT");
     return 2;
 }
