@@ -38,6 +38,48 @@ HEARTH_API hearth_status hearth_engine_open(const char *path, const hearth_optio
 /* Release; sessions still open are released with it. *engine becomes NULL; NULL is ignored. */
 HEARTH_API void hearth_engine_close(hearth_engine **engine);
 
+/* How far an opening is. */
+typedef struct hearth_open_progress {
+    const char *stage;     /* what is being paid: a row of the ledger */
+    uint64_t bytes, total; /* weights that have arrived, and those that will; 0 and 0 before they are known */
+    double elapsed_ms;
+    double left_ms; /* until all weights are there, at the rate so far; negative: no telling yet */
+} hearth_open_progress;
+
+/* Called on the thread that opens, at each stage and some times a second while it waits for weights. A non-zero answer
+ * ends the opening with HEARTH_CANCELLED. */
+typedef int hearth_open_progress_fn(void *context, const hearth_open_progress *progress);
+
+/* What to open. What is not set is NULL. */
+typedef struct hearth_open_request {
+    const char *path;
+    const hearth_options *options; /* NULL: defaults */
+    hearth_tokenizer *tokenizer; /* opened from the same path: the engine takes it over when it opens, instead of making
+                                    one of its own, and shares its mapping; when opening fails it stays the caller's */
+    hearth_open_progress_fn *progress;
+    void *context; /* of progress */
+} hearth_open_request;
+
+/* As hearth_engine_open. */
+HEARTH_API hearth_status hearth_engine_open_request(const hearth_open_request *request, hearth_engine **out,
+                                                    hearth_error *err);
+
+/* An opening in the background. */
+typedef struct hearth_opening hearth_opening;
+
+/* Begin to open on a thread of its own. Path and options are copied; a tokenizer must stay open until the end, and
+ * progress is called on that thread. Fails only when there is no memory or no thread for it; what is wrong with the
+ * model comes from hearth_opening_end, once. */
+HEARTH_API hearth_status hearth_opening_begin(const hearth_open_request *request, hearth_opening **out,
+                                              hearth_error *err);
+/* Whether hearth_opening_end would not wait. */
+HEARTH_API int hearth_opening_is_over(const hearth_opening *opening);
+/* Ask it to end soon; from any thread, any number of times. */
+HEARTH_API void hearth_opening_cancel(hearth_opening *opening);
+/* Wait for the end: the engine, or why there is none (HEARTH_CANCELLED after a cancel that came in time) and *out NULL
+ * with everything released. *opening becomes NULL; NULL is HEARTH_BAD_ARGUMENT. */
+HEARTH_API hearth_status hearth_opening_end(hearth_opening **opening, hearth_engine **out, hearth_error *err);
+
 typedef struct hearth_model_info {
     const char *architecture; /* "llama" */
     const char *name;         /* general.name, "" when absent */
@@ -58,11 +100,12 @@ HEARTH_API const hearth_tokenizer *hearth_engine_tokenizer(const hearth_engine *
 
 /* One row of the bill that open paid. */
 typedef struct hearth_ledger_row {
-    const char *what; /* "map", "tokenizer", "program", "kernels", "plan", "arenas", "residency", "warm pass" … */
-    double start_ms, end_ms; /* since open began */
+    const char *what;        /* "map and directory", "program", "tokenizer", "arenas", "residency", "warm pass" … */
+    double start_ms, end_ms; /* since open began; end 0: it is still going on (option early) */
     double exposed_ms;       /* time that open waited for this alone; exposed times sum to the total */
     uint64_t bytes;          /* mapped, allocated or read */
-    uint64_t minor_faults, major_faults;
+    uint64_t minor_faults, major_faults; /* page faults of the threads that did it */
+    uint64_t outstanding;                /* bytes of weights that were still to arrive when it ended */
 } hearth_ledger_row;
 
 /* The bill, in the order it was paid: *rows lives as long as the engine; the answer is how many there are. */
@@ -85,6 +128,9 @@ typedef struct hearth_counters {
     uint64_t rows;         /* tokens computed */
     uint64_t outputs;      /* rows of logits made */
     uint64_t row_reads;    /* embedding rows read from the file */
+    uint64_t refaults;     /* pages of mapped weights that the system had taken back after a pause and that a call
+                              populated again before it computed; page faults, where the system does not tell which
+                              pages are there (a file that is neither ours nor writable) */
     uint64_t blocks_used;  /* KV blocks in use now (a level, not a count) */
     uint64_t blocks_total; /* KV blocks planned */
     uint64_t block_copies; /* KV blocks copied because two timelines parted inside one */

@@ -63,6 +63,8 @@ HEARTH_API const char *hearth_tokenizer_kind(const hearth_tokenizer *tokenizer);
 HEARTH_API const char *hearth_tokenizer_pre(const hearth_tokenizer *tokenizer); /* pre-tokenizer in force, "" if none */
 HEARTH_API hearth_token hearth_tokenizer_bos(const hearth_tokenizer *tokenizer); /* -1 when the model has none */
 HEARTH_API hearth_token hearth_tokenizer_eos(const hearth_tokenizer *tokenizer); /* -1 when the model has none */
+/* Positions that the model of the file was made for; 0 when the file does not say. */
+HEARTH_API int64_t hearth_tokenizer_model_context(const hearth_tokenizer *tokenizer);
 HEARTH_API int hearth_tokenizer_adds_bos(const hearth_tokenizer *tokenizer);
 HEARTH_API int hearth_tokenizer_adds_eos(const hearth_tokenizer *tokenizer);
 HEARTH_API int hearth_tokenizer_ends_generation(const hearth_tokenizer *tokenizer,

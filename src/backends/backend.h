@@ -10,6 +10,7 @@
 #ifndef HTH_BACKENDS_BACKEND_H
 #define HTH_BACKENDS_BACKEND_H
 
+#include "base/frontier.h"
 #include "base/status.h"
 #include "program/plan.h"
 #include "program/print.h"
@@ -68,6 +69,7 @@ typedef struct hth_pass {
     int64_t n_marks;
     hth_pass_fault *faults;  /* [seqs], written by the pass */
     const int32_t *out_rows; /* [outs], increasing */
+    hth_frontier *arrivals;  /* ops whose weights are there; a stage waits for its own. NULL: all are */
     int64_t first_output;    /* where in the logits buffer this pass's outputs go, in rows */
 } hth_pass;
 
@@ -125,7 +127,8 @@ typedef struct hth_backend_type {
     size_t (*terms)(const hth_executable *exe, hth_memory_term *out, size_t capacity);
     const hth_plan *(*plan)(const hth_executable *exe);
     hth_kernel_name_fn *kernel_name; /* context: the executable */
-    hearth_status (*commit)(hth_executable *exe, hearth_error *err);
+    /* HEARTH_CANCELLED when *stop (NULL: never) becomes true on the way. */
+    hearth_status (*commit)(hth_executable *exe, const atomic_bool *stop, hearth_error *err);
     hearth_status (*warm)(hth_executable *exe, hearth_error *err);
     hearth_status (*run)(hth_executable *exe, const hth_pass *pass, hearth_error *err);
     const float *(*logits)(const hth_executable *exe); /* [outputs][vocab] */

@@ -30,6 +30,7 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 #define MAX_ALIGN 4096
+#define STRIDE    ((size_t)64 << 20) /* bytes made present before it is asked whether to stop */
 
 hth_arena hth_arena_counting(void) {
     return (hth_arena){.capacity = SIZE_MAX};
@@ -92,7 +93,7 @@ static unsigned char *map_aligned(size_t bytes, size_t align) {
     return p + head;
 }
 
-hearth_status hth_arena_map(hth_arena *arena, size_t bytes, const char *what, hearth_error *err) {
+hearth_status hth_arena_reserve(hth_arena *arena, size_t bytes, const char *what, hearth_error *err) {
     memset(arena, 0, sizeof *arena);
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     if (bytes > SIZE_MAX / 4) return hth_fail(err, HEARTH_NO_MEMORY, "%s: %zu bytes cannot be mapped", what, bytes);
@@ -102,14 +103,28 @@ hearth_status hth_arena_map(hth_arena *arena, size_t bytes, const char *what, he
     if (!base) return hth_fail(err, HEARTH_NO_MEMORY, "%s: cannot map %zu bytes: %s", what, bytes, strerror(errno));
     /* The last part of a huge page stays on small ones: rounding up would take memory that the plan does not list. */
     if (huge) (void)madvise(base, mapped & ~(HUGE_PAGE - 1), MADV_HUGEPAGE);
-    if (!populate(base, mapped, page)) {
+    *arena = (hth_arena){.base = base, .capacity = bytes, .mapped = mapped};
+    return HEARTH_OK;
+}
+
+hearth_status hth_arena_map_until(hth_arena *arena, size_t bytes, const atomic_bool *stop, const char *what,
+                                  hearth_error *err) {
+    HTH_TRY(hth_arena_reserve(arena, bytes, what, err));
+    for (size_t at = 0; at < arena->mapped; at += STRIDE) {
+        size_t size = arena->mapped - at < STRIDE ? arena->mapped - at : STRIDE;
+        bool stopped = stop && atomic_load(stop);
+        if (!stopped && populate(arena->base + at, size, (size_t)sysconf(_SC_PAGESIZE))) continue;
         int error = errno;
-        munmap(base, mapped);
+        hth_arena_unmap(arena);
+        if (stopped) return hth_fail(err, HEARTH_CANCELLED, "%s: stopped", what);
         return hth_fail(err, HEARTH_NO_MEMORY, "%s: no memory behind %zu bytes: %s", what, bytes, strerror(error));
     }
-    *arena = (hth_arena){.base = base, .capacity = bytes, .mapped = mapped};
-    POISON(base, mapped);
+    POISON(arena->base, arena->mapped);
     return HEARTH_OK;
+}
+
+hearth_status hth_arena_map(hth_arena *arena, size_t bytes, const char *what, hearth_error *err) {
+    return hth_arena_map_until(arena, bytes, NULL, what, err);
 }
 
 void hth_arena_unmap(hth_arena *arena) {

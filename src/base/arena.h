@@ -13,6 +13,7 @@
 #ifndef HTH_BASE_ARENA_H
 #define HTH_BASE_ARENA_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -50,6 +51,13 @@ void *hth_arena_take_array(hth_arena *arena, size_t count, size_t size, size_t a
 /* Map `bytes` of anonymous memory, on huge pages where the system gives them, with every page present before the call
  * returns. On failure HEARTH_NO_MEMORY, the text naming `what` ("the KV pool"), and *arena is empty. */
 hearth_status hth_arena_map(hth_arena *arena, size_t bytes, const char *what, hearth_error *err);
+
+/* The same; when *stop becomes true on the way, HEARTH_CANCELLED. stop may be NULL. */
+hearth_status hth_arena_map_until(hth_arena *arena, size_t bytes, const atomic_bool *stop, const char *what,
+                                  hearth_error *err);
+
+/* The same without memory behind it: pages come as they are written. */
+hearth_status hth_arena_reserve(hth_arena *arena, size_t bytes, const char *what, hearth_error *err);
 
 /* Give the mapping back and empty *arena. An empty arena and one that owns no mapping are allowed. */
 void hth_arena_unmap(hth_arena *arena);

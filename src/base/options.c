@@ -234,6 +234,19 @@ void hearth_options_free(hearth_options **options) {
     *options = NULL;
 }
 
+hearth_status hth_options_copy(const hearth_options *options, hearth_options **out, hearth_error *err) {
+    HTH_TRY(hearth_options_create(out, err));
+    for (size_t i = 0; options && i < HTH_OPTION_COUNT; i++) {
+        option_value value = options->values[i];
+        if (is_text(table[i].type) && value.set && !(value.as.text = strdup(value.as.text))) {
+            hearth_options_free(out);
+            return hth_fail(err, HEARTH_NO_MEMORY, "no memory for option '%s'", table[i].name);
+        }
+        (*out)->values[i] = value;
+    }
+    return HEARTH_OK;
+}
+
 hearth_status hearth_options_set(hearth_options *options, const char *name, const char *value, hearth_error *err) {
     if (!options || !name) return hth_fail(err, HEARTH_BAD_ARGUMENT, "an option needs an options object and a name");
     size_t i = 0;

@@ -29,6 +29,10 @@
       "pin each computing thread to a core")                                                                           \
     X(CPU_MASK, "cpu-mask", "", CHOICE, ENGINE, "auto", 0, 0, "auto|ref|avx2|avxvnni|avx512", "",                      \
       "instruction set of the kernels; auto: the best this machine has")                                               \
+    X(LOAD, "load", "", CHOICE, ENGINE, "map", 0, 0, "map|read", "",                                                   \
+      "weights are used where the file is mapped, or read into memory of their own")                                   \
+    X(EARLY, "early", "", BOOL, ENGINE, "off", 0, 0, "", "",                                                           \
+      "open returns while weights arrive; a call waits for those it is about to use")                                  \
     X(LOCK, "lock", "mlock", BOOL, ENGINE, "off", 0, 0, "", "",                                                        \
       "lock the weights in memory")                                                                                    \
     X(SIGBUS, "sigbus", "", BOOL, ENGINE, "off", 0, 0, "", "",                                                         \
@@ -67,6 +71,9 @@ typedef enum hth_option {
 #undef X
         HTH_OPTION_COUNT
 } hth_option;
+
+/* A copy, to be freed with hearth_options_free; of NULL, the defaults. */
+hearth_status hth_options_copy(const hearth_options *options, hearth_options **out, hearth_error *err);
 
 /* The value in force, by id; the id's type must fit (asserted). NULL options give the defaults. */
 int64_t hth_option_int(const hearth_options *options, hth_option id);

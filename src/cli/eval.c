@@ -33,7 +33,8 @@ typedef struct eval_state {
     char path[HTH_MAX_PATH];
     hth_tokens tokens;
     int64_t ctx, chunks;
-    hearth_token bos; /* -1: chunks keep their first token */
+    hearth_token bos;            /* -1: chunks keep their first token */
+    hearth_tokenizer *tokenizer; /* until the engine has it */
     hearth_engine *engine;
     hearth_session *session;
     hearth_model_info info;
@@ -79,19 +80,14 @@ static int choose_ctx(eval_state *s) {
 /* Tokens, begin token, and how many rows of logits a call should keep. */
 static int prepare_text(eval_state *s) {
     hth_text text = {NULL, 0};
-    hearth_tokenizer *tokenizer = NULL;
     int status = hth_read_text(s->flags.prompt, s->flags.file, &text);
     if (status == HTH_EXIT_OK && text.size > 0 && text.data[text.size - 1] == '\n') text.size--;
-    if (status == HTH_EXIT_OK) status = hth_open_tokenizer(&s->args, s->path, &tokenizer);
-    if (status == HTH_EXIT_OK) status = hth_encode(tokenizer, text, HEARTH_ENCODE_ADD, &s->tokens);
+    if (status == HTH_EXIT_OK) status = hth_open_tokenizer(&s->args, s->path, &s->tokenizer);
+    if (status == HTH_EXIT_OK) status = hth_encode(s->tokenizer, text, HEARTH_ENCODE_ADD, &s->tokens);
     free(text.data);
-    if (status != HTH_EXIT_OK) {
-        hearth_tokenizer_close(&tokenizer);
-        return status;
-    }
-    s->bos = hearth_tokenizer_adds_bos(tokenizer) ? hearth_tokenizer_bos(tokenizer) : -1;
-    int64_t rows = OUTPUT_BYTES / ((int64_t)sizeof(float) * hearth_tokenizer_size(tokenizer)), half = s->ctx / 2;
-    hearth_tokenizer_close(&tokenizer);
+    if (status != HTH_EXIT_OK) return status;
+    s->bos = hearth_tokenizer_adds_bos(s->tokenizer) ? hearth_tokenizer_bos(s->tokenizer) : -1;
+    int64_t rows = OUTPUT_BYTES / ((int64_t)sizeof(float) * hearth_tokenizer_size(s->tokenizer)), half = s->ctx / 2;
     s->chunks = (int64_t)s->tokens.count / s->ctx;
     if (s->flags.chunks > 0 && s->flags.chunks < s->chunks) s->chunks = s->flags.chunks;
     if (s->chunks == 0) {
@@ -103,7 +99,7 @@ static int prepare_text(eval_state *s) {
 
 static int open_all(eval_state *s) {
     hearth_error err = {HEARTH_OK, ""};
-    int status = hth_open_engine(&s->args, s->path, &s->engine);
+    int status = hth_open_engine_with(&s->args, s->path, &s->tokenizer, &s->engine);
     if (status != HTH_EXIT_OK) return status;
     hearth_engine_info(s->engine, &s->info);
     if (hearth_session_create(s->engine, &s->session, &err) != HEARTH_OK) return hth_complain_error(&err);
@@ -193,6 +189,7 @@ int hth_verb_eval(int argc, char **argv) {
     }
     hearth_session_free(&s.session);
     hearth_engine_close(&s.engine);
+    hearth_tokenizer_close(&s.tokenizer);
     free(s.tokens.ids);
     hth_args_free(&s.args);
     return status;

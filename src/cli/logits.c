@@ -37,6 +37,7 @@ typedef struct logits_state {
     hth_tokens tokens;
     int64_t *cuts;
     size_t n_cuts;
+    hearth_tokenizer *tokenizer; /* until the engine has it */
     hearth_engine *engine;
     hearth_session *session;
     hearth_session *beside[MAX_BESIDE];
@@ -91,12 +92,10 @@ static int read_tokens(logits_state *s) {
         status = hth_parse_tokens(f->tokens, strlen(f->tokens), &s->tokens);
     } else {
         hth_text text = {NULL, 0};
-        hearth_tokenizer *tokenizer = NULL;
         unsigned how = (f->no_special ? 0 : HEARTH_ENCODE_SPECIAL) | (f->no_bos ? 0 : HEARTH_ENCODE_ADD);
         status = hth_read_text(f->prompt, f->file, &text);
-        if (status == HTH_EXIT_OK) status = hth_open_tokenizer(&s->args, s->path, &tokenizer);
-        if (status == HTH_EXIT_OK) status = hth_encode(tokenizer, text, how, &s->tokens);
-        hearth_tokenizer_close(&tokenizer);
+        if (status == HTH_EXIT_OK) status = hth_open_tokenizer(&s->args, s->path, &s->tokenizer);
+        if (status == HTH_EXIT_OK) status = hth_encode(s->tokenizer, text, how, &s->tokens);
         free(text.data);
     }
     if (status != HTH_EXIT_OK || s->tokens.count > 0) return status;
@@ -142,7 +141,7 @@ static int open_all(logits_state *s) {
     if (status == HTH_EXIT_OK) status = hth_set_default(&s->args, "outputs", outputs);
     if (status == HTH_EXIT_OK) status = hth_set_int(&s->args, "sessions", 1 + beside);
     if (status == HTH_EXIT_OK) status = hth_set_default(&s->args, "mark-slots", (int64_t)s->n_marks);
-    if (status == HTH_EXIT_OK) status = hth_open_engine(&s->args, s->path, &s->engine);
+    if (status == HTH_EXIT_OK) status = hth_open_engine_with(&s->args, s->path, &s->tokenizer, &s->engine);
     if (status != HTH_EXIT_OK) return status;
     hearth_engine_info(s->engine, &s->info);
     if (s->info.outputs <= beside) {
@@ -327,6 +326,7 @@ static void logits_free(logits_state *s) {
     for (int i = 0; i < MAX_BESIDE; i++) hearth_session_free(&s->beside[i]);
     hearth_session_free(&s->session);
     hearth_engine_close(&s->engine);
+    hearth_tokenizer_close(&s->tokenizer);
     free(s->tokens.ids);
     free(s->cuts);
     free(s->others);

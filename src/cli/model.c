@@ -39,12 +39,34 @@ int hth_open_tokenizer(const hth_args *args, const char *path, hearth_tokenizer 
     return HTH_EXIT_OK;
 }
 
-int hth_open_engine(const hth_args *args, const char *path, hearth_engine **out) {
+static int show_opening(void *context, const hearth_open_progress *p) {
+    enum { PATIENCE_MS = 200 }; /* what is over sooner needs no line */
+    char line[160];
+    (void)context;
+    if (p->elapsed_ms < PATIENCE_MS || !hth_progress_shown()) return 0;
+    int size = snprintf(line, sizeof line, "opening the model: %s", p->stage);
+    if (p->total > 0 && size > 0)
+        size += snprintf(line + size, sizeof line - (size_t)size, ", %.0f of %.0f MiB", (double)p->bytes / 1048576.0,
+                         (double)p->total / 1048576.0);
+    if (p->left_ms >= 0 && size > 0)
+        snprintf(line + size, sizeof line - (size_t)size, ", %.1f s left", p->left_ms / 1000.0);
+    hth_progress(line, 0, 0);
+    return 0;
+}
+
+int hth_open_engine_with(const hth_args *args, const char *path, hearth_tokenizer **tokenizer, hearth_engine **out) {
     hearth_error err = {HEARTH_OK, ""};
-    hth_progress("opening the model", 0, 0);
-    hearth_status status = hearth_engine_open(path, args->options, out, &err);
+    const hearth_open_request request = {
+        .path = path, .options = args->options, .tokenizer = tokenizer ? *tokenizer : NULL, .progress = show_opening};
+    hearth_status status = hearth_engine_open_request(&request, out, &err);
     hth_progress_end();
-    return status == HEARTH_OK ? HTH_EXIT_OK : hth_complain_error(&err);
+    if (status != HEARTH_OK) return hth_complain_error(&err);
+    if (tokenizer) *tokenizer = NULL;
+    return HTH_EXIT_OK;
+}
+
+int hth_open_engine(const hth_args *args, const char *path, hearth_engine **out) {
+    return hth_open_engine_with(args, path, NULL, out);
 }
 
 /* The entry "ARCHITECTURE.context_length", whatever the architecture. */

@@ -12,6 +12,8 @@ int hth_find_model(const hth_args *args, char path[HTH_MAX_PATH]);
 
 int hth_open_tokenizer(const hth_args *args, const char *path, hearth_tokenizer **out);
 int hth_open_engine(const hth_args *args, const char *path, hearth_engine **out);
+/* The same with a tokenizer of the same path (NULL: none), which becomes the engine's: then *tokenizer is NULL. */
+int hth_open_engine_with(const hth_args *args, const char *path, hearth_tokenizer **tokenizer, hearth_engine **out);
 
 /* Positions that the model was made for, read from the file's metadata; 0 when it does not say. */
 int64_t hth_model_context(const char *path);

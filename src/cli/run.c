@@ -32,6 +32,7 @@ typedef struct run_state {
     run_flags flags;
     char path[HTH_MAX_PATH];
     hth_text prompt;
+    hearth_tokenizer *tokenizer; /* until the engine has it */
     hth_generation generation;
     int64_t room; /* tokens that the session can hold after the prompt, or that are asked for */
     hearth_logit_bias *bias;
@@ -101,22 +102,20 @@ static int parse_biases(run_state *r) {
     return HTH_EXIT_OK;
 }
 
-/* The prompt's tokens, and the context that they and the answer need. The tokenizer is opened for this alone: the
- * engine cannot be planned before the length is known. */
+/* The prompt's tokens, and the context that they and the answer need. The tokenizer comes first, since the engine
+ * cannot be planned before the length is known, and the engine takes it over. */
 static int prepare_prompt(run_state *r) {
     hth_generation *g = &r->generation;
-    hearth_tokenizer *tokenizer;
     unsigned flags = (r->flags.no_special ? 0 : HEARTH_ENCODE_SPECIAL) | (r->flags.no_bos ? 0 : HEARTH_ENCODE_ADD);
-    int status = hth_open_tokenizer(&r->args, r->path, &tokenizer);
+    int status = hth_open_tokenizer(&r->args, r->path, &r->tokenizer);
     if (status != HTH_EXIT_OK) return status;
-    status = hth_encode(tokenizer, r->prompt, flags, &g->prompt);
-    hearth_tokenizer_close(&tokenizer);
+    status = hth_encode(r->tokenizer, r->prompt, flags, &g->prompt);
     if (status != HTH_EXIT_OK) return status;
     if (g->prompt.count == 0) {
         hth_complain("the prompt has no tokens");
         return HTH_EXIT_FAILED;
     }
-    int64_t count = (int64_t)g->prompt.count, model = hth_model_context(r->path);
+    int64_t count = (int64_t)g->prompt.count, model = hearth_tokenizer_model_context(r->tokenizer);
     int64_t context = hth_int_option(&r->args, "ctx", NULL);
     bool asked = context > 0;
     if (!asked) context = r->flags.n > INT32_MAX - count ? INT32_MAX : count + r->flags.n;
@@ -128,6 +127,7 @@ static int prepare_prompt(run_state *r) {
     }
     status = hth_set_int(&r->args, "ctx", context);
     if (status == HTH_EXIT_OK) status = hth_set_default(&r->args, "mark-slots", 0);
+    if (status == HTH_EXIT_OK) status = hth_set_default(&r->args, "early", 1); /* the prompt need not wait for all */
     if (status != HTH_EXIT_OK) return status;
     g->most = r->flags.n;
     r->room = g->most < context - count + 1 ? g->most : context - count + 1;
@@ -160,7 +160,7 @@ static hearth_status make_stops(run_state *r, hearth_error *err) {
 static int open_all(run_state *r) {
     hth_generation *g = &r->generation;
     uint64_t start = hth_now_ns();
-    int status = hth_open_engine(&r->args, r->path, &g->engine);
+    int status = hth_open_engine_with(&r->args, r->path, &r->tokenizer, &g->engine);
     r->open_ms = hth_ms_since(start);
     if (status == HTH_EXIT_OK && r->flags.ignore_end) status = forbid_ends(r);
     if (status != HTH_EXIT_OK) return status;
@@ -258,6 +258,7 @@ static void run_free(run_state *r) {
     hearth_sampler_free(&g->sampler);
     hearth_session_free(&g->session);
     hearth_engine_close(&g->engine);
+    hearth_tokenizer_close(&r->tokenizer);
     free(g->tokens);
     free(g->prompt.ids);
     free(r->bias);

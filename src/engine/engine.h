@@ -1,8 +1,10 @@
 /* Inside an engine.
  *
- * open.c     composes it: file, tokenizer, program, backend, plan, memory; keeps the ledger
+ * open.c     composes it: file, program, backend, plan, tokenizer, memory
+ * opening.c  the same in the background
+ * ledger.c   what it cost
  * memory.c   the plan's terms against the budget
- * residency.c makes weights present
+ * residency.c where weights lie, and makes them present; arrival.c in which order
  * blocks.c   the pool of KV blocks
  * session.c  timelines
  * marks.c    what to come back to
@@ -22,6 +24,8 @@
 #include "backends/backend.h"
 #include "base/arena.h"
 #include "base/options.h"
+#include "engine/ledger.h"
+#include "engine/residency.h"
 #include "gguf/gguf.h"
 #include "hearth/engine.h"
 
@@ -66,18 +70,7 @@ struct hearth_session {
     int32_t *blocks;      /* [context / 64 rounded up] */
 };
 
-#define HTH_LEDGER_ROWS 16
-#define HTH_PLAN_TERMS  16
-
-/* The bill: rows are opened and closed in order, and none overlap, so exposed time is the row's own length. */
-typedef struct hth_ledger {
-    uint64_t start_ns;
-    size_t count;
-    hearth_ledger_row rows[HTH_LEDGER_ROWS];
-} hth_ledger;
-
-void hth_ledger_begin(hth_ledger *ledger, const char *what);
-void hth_ledger_end(hth_ledger *ledger, uint64_t bytes);
+#define HTH_PLAN_TERMS 16
 
 /* The tables of one call, filled pass by pass. */
 typedef struct hth_schedule {
@@ -93,8 +86,12 @@ typedef struct hth_schedule {
 } hth_schedule;
 
 struct hearth_engine {
-    hth_gguf *gguf;
-    hth_file_view *files;
+    const hearth_open_request *request; /* while it is being opened */
+    atomic_bool stop;                   /* opening is to end */
+    const hth_gguf *gguf;
+    hth_gguf *own_gguf; /* NULL: the tokenizer's, which it came with */
+    hth_residency residency;
+    size_t residency_row;        /* of the ledger */
     bool holds_sigbus;           /* option sigbus: a file that shrinks ends calls, not the process */
     hearth_tokenizer *tokenizer; /* NULL when the file has no vocabulary */
     char *name;
@@ -117,10 +114,16 @@ struct hearth_engine {
     uint64_t budget;
 };
 
-/* open.c: everything up to a lowered executable and a plan that fits; nothing large is touched. */
-hearth_status hth_engine_prepare(const char *path, const hearth_options *options, hearth_engine *engine,
-                                 hearth_error *err);
+/* open.c: everything up to a lowered executable and a plan that fits; nothing large is touched. The engine is zeroed;
+ * it is released also when this failed. */
+hearth_status hth_engine_prepare(hearth_engine *engine, const hearth_open_request *request, hearth_error *err);
+/* What remains: tokenizer, memory, weights, warm pass. On success the engine has taken the request's tokenizer over. */
+hearth_status hth_engine_complete(hearth_engine *engine, hearth_error *err);
+/* The tokenizer alone, for a prepared engine. */
+hearth_status hth_engine_make_tokenizer(hearth_engine *engine, hearth_error *err);
 void hth_engine_release(hearth_engine *engine);
+/* Prepare, complete and release on failure, for an engine that may be asked to stop from another thread. */
+hearth_status hth_engine_open(hearth_engine *engine, const hearth_open_request *request, hearth_error *err);
 
 /* memory.c: lower the program for the context asked for (or the largest default that fits) and state the terms. */
 hearth_status hth_engine_plan_memory(hearth_engine *engine, const hearth_options *options, hearth_error *err);
@@ -129,12 +132,10 @@ uint64_t hth_free_memory(void);
 /* Carve the engine's own tables out of an arena (counting or mapped). */
 void hth_engine_carve(hearth_engine *engine, hth_arena *arena);
 
-/* residency.c: make the weights present, in program order; the embedding table is read by rows and is left out unless a
- * linear reads it too. *bytes: made present. */
-hearth_status hth_make_resident(const hearth_engine *engine, bool lock, uint64_t *bytes, hearth_error *err);
-
-/* open.c: HEARTH_IO, naming the file, when a part of it is gone and zeros were read instead. */
-hearth_status hth_engine_file_check(const hearth_engine *engine, hearth_error *err);
+/* open.c, at the start of a call: weights are there, or arriving. HEARTH_IO names a file that cannot be read. */
+hearth_status hth_engine_ready(hearth_engine *engine, hearth_error *err);
+/* open.c, after a pass: HEARTH_IO, naming the file, when a part of it is gone and something else was read instead. */
+hearth_status hth_engine_file_check(hearth_engine *engine, hearth_error *err);
 
 /* measure.c: add to the counters what the passes cost. */
 void hth_count_work(const hearth_engine *engine, hearth_counters *counters);

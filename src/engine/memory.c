@@ -50,7 +50,8 @@ static uint64_t weight_bytes(const hearth_engine *e) {
 static uint64_t state_terms(hearth_engine *e) {
     hth_memory_term backend[10];
     e->n_terms = 0;
-    add_term(e, "weights (mapped)", weight_bytes(e), 1);
+    if (e->residency.copy) add_term(e, "weights (copied)", weight_bytes(e), 0);
+    else add_term(e, "weights (mapped)", weight_bytes(e), 1);
     size_t n = e->type->terms(e->exe, backend, sizeof backend / sizeof *backend);
     for (size_t i = 0; i < n; i++) add_term(e, backend[i].what, backend[i].bytes, 0);
     hth_arena counting = hth_arena_counting();
@@ -104,7 +105,7 @@ static hearth_status lower(hearth_engine *e, int64_t context, hearth_error *err)
                         (long long)sessions, (long long)context);
     e->limits.blocks = per_session * sessions + marks; /* a mark costs a block where two timelines part inside one */
     e->type->free(&e->exe);
-    return e->type->lower(e->backend, e->program, e->files, &e->limits, &e->exe, err);
+    return e->type->lower(e->backend, e->program, e->residency.files, &e->limits, &e->exe, err);
 }
 
 enum { DEFAULT_CONTEXT = 8192, LEAST_DEFAULT_CONTEXT = 256 };

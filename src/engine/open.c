@@ -1,79 +1,69 @@
-/* Open: the composition point. Cheap refusals first, then everything that costs, each step a row of the ledger. */
+/* Open: the composition point. Cheap refusals first, then everything that costs, each step a row of the ledger. Weights
+ * arrive on threads of their own as soon as the plan is accepted, while the rest is made. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
-#include "base/clock.h"
 #include "base/sigbus.h"
 #include "engine/engine.h"
 #include "models/models.h"
 #include "text/tokenizer.h"
 
-/* ---- Ledger ---- */
-
-static void faults(uint64_t *minor, uint64_t *major) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    *minor = (uint64_t)usage.ru_minflt;
-    *major = (uint64_t)usage.ru_majflt;
-}
-
-void hth_ledger_begin(hth_ledger *l, const char *what) {
-    assert(l->count < HTH_LEDGER_ROWS);
-    hearth_ledger_row *row = &l->rows[l->count];
-    *row = (hearth_ledger_row){.what = what, .start_ms = hth_ms_since(l->start_ns)};
-    faults(&row->minor_faults, &row->major_faults);
-}
-
-void hth_ledger_end(hth_ledger *l, uint64_t bytes) {
-    hearth_ledger_row *row = &l->rows[l->count++];
-    uint64_t minor, major;
-    faults(&minor, &major);
-    row->end_ms = hth_ms_since(l->start_ns);
-    row->exposed_ms = row->end_ms - row->start_ms;
-    row->bytes = bytes;
-    row->minor_faults = minor - row->minor_faults;
-    row->major_faults = major - row->major_faults;
-}
-
 /* ---- Steps ---- */
 
-static hearth_status open_file(hearth_engine *e, const char *path, hearth_error *err) {
-    uint64_t bytes = 0;
-    hth_ledger_begin(&e->ledger, "map and directory");
-    HTH_TRY(hth_gguf_open(path, &e->gguf, err));
-    int n = hth_gguf_file_count(e->gguf);
-    e->files = calloc((size_t)n, sizeof *e->files);
-    if (!e->files) return hth_fail(err, HEARTH_NO_MEMORY, "no memory for %d files", n);
-    for (int i = 0; i < n; i++) {
-        const hth_gguf_file *f = hth_gguf_file_at(e->gguf, i);
-        e->files[i] = (hth_file_view){f->base, f->size};
-        bytes += f->size;
+static hearth_status stopped(const hearth_engine *e, hearth_error *err) {
+    return hth_fail(err, HEARTH_CANCELLED, "opening '%s' was stopped", e->request->path);
+}
+
+/* Tell how far it is. HEARTH_CANCELLED when it is not to go on. */
+static hearth_status report(hearth_engine *e, const char *stage, hearth_error *err) {
+    const hearth_open_request *request = e->request;
+    if (request->progress) {
+        const hth_arrival *arrival = &e->residency.arrival;
+        hearth_open_progress p = {.stage = stage, .total = arrival->bytes, .left_ms = -1};
+        p.elapsed_ms = hth_ledger_ms(&e->ledger);
+        p.bytes = atomic_load(&arrival->arrived);
+        if (p.bytes > 0) {
+            double since = p.elapsed_ms - e->ledger.rows[e->residency_row].start_ms;
+            p.left_ms = since / (double)p.bytes * (double)(p.total - p.bytes);
+        }
+        if (request->progress(request->context, &p) != 0) atomic_store(&e->stop, true);
     }
-    hth_ledger_end(&e->ledger, bytes);
+    return atomic_load(&e->stop) ? stopped(e, err) : HEARTH_OK;
+}
+
+static hearth_status begin(hearth_engine *e, const char *what, hearth_error *err) {
+    HTH_TRY(report(e, what, err));
+    hth_ledger_begin(&e->ledger, what);
     return HEARTH_OK;
 }
 
-static hearth_status make_program(hearth_engine *e, hearth_error *err) {
-    const hth_recipe *recipe;
-    hth_ledger_begin(&e->ledger, "program");
-    HTH_TRY(hth_recipe_find(e->gguf, &recipe, err));
-    HTH_TRY(recipe->emit(e->gguf, &e->program, err));
-    hth_ledger_end(&e->ledger, 0);
-    return HEARTH_OK;
+static void end(hearth_engine *e, uint64_t bytes) {
+    hth_ledger_end(&e->ledger, bytes, e->residency.pending ? hth_residency_outstanding(&e->residency) : 0);
 }
 
-static hearth_status open_tokenizer(hearth_engine *e, const hearth_options *options, hearth_error *err) {
-    if (!hth_gguf_find(e->gguf, "tokenizer.ggml.model")) return HEARTH_OK;
-    const char *pre = hth_option_text(options, HTH_OPTION_PRE), *nfc = hth_option_text(options, HTH_OPTION_NFC);
-    hearth_tokenizer_options how = {.pre = *pre ? pre : NULL,
-                                    .nfc = strcmp(nfc, "on") == 0    ? 1
-                                           : strcmp(nfc, "off") == 0 ? 0
-                                                                     : -1};
-    hth_ledger_begin(&e->ledger, "tokenizer");
-    HTH_TRY(hth_tokenizer_from_gguf(e->gguf, &how, &e->tokenizer, err));
-    hth_ledger_end(&e->ledger, 0);
+/* The file of the tokenizer that came with the request, or its own. */
+static hearth_status find_file(hearth_engine *e, hearth_error *err) {
+    const hearth_open_request *request = e->request;
+    if (!request->tokenizer) {
+        HTH_TRY(hth_gguf_open(request->path, &e->own_gguf, err));
+        e->gguf = e->own_gguf;
+        return HEARTH_OK;
+    }
+    e->gguf = hth_tokenizer_file(request->tokenizer);
+    const char *path = e->gguf ? hth_gguf_file_at(e->gguf, 0)->path : "another engine's file";
+    if (strcmp(path, request->path) == 0) return HEARTH_OK;
+    e->gguf = NULL;
+    return hth_fail(err, HEARTH_BAD_ARGUMENT, "the tokenizer given is of '%s', the model is '%s'", path, request->path);
+}
+
+static hearth_status open_file(hearth_engine *e, hearth_error *err) {
+    uint64_t bytes = 0;
+    HTH_TRY(begin(e, "map and directory", err));
+    HTH_TRY(find_file(e, err));
+    HTH_TRY(hth_residency_create(&e->residency, e->gguf, e->request->options, err));
+    for (int i = 0; i < e->residency.n_files; i++) bytes += e->residency.files[i].size;
+    end(e, bytes);
     return HEARTH_OK;
 }
 
@@ -85,96 +75,181 @@ static hearth_status copy_name(hearth_engine *e, hearth_error *err) {
     return e->name ? HEARTH_OK : hth_fail(err, HEARTH_NO_MEMORY, "no memory for the model's name");
 }
 
-static hearth_status open_backend(hearth_engine *e, const hearth_options *options, hearth_error *err) {
+static hearth_status make_program(hearth_engine *e, hearth_error *err) {
+    const hth_recipe *recipe;
+    HTH_TRY(begin(e, "program", err));
+    HTH_TRY(copy_name(e, err));
+    HTH_TRY(hth_recipe_find(e->gguf, &recipe, err));
+    HTH_TRY(recipe->emit(e->gguf, &e->program, err));
+    end(e, 0);
+    return HEARTH_OK;
+}
+
+static hearth_status open_backend(hearth_engine *e, hearth_error *err) {
+    const hearth_options *options = e->request->options;
     hth_backend_config config = {.threads = (int)hth_option_int(options, HTH_OPTION_THREADS),
                                  .pin = hth_option_bool(options, HTH_OPTION_PIN),
                                  .kernels = hth_option_text(options, HTH_OPTION_CPU_MASK)};
-    hth_ledger_begin(&e->ledger, "threads");
+    HTH_TRY(begin(e, "threads", err));
     HTH_TRY(hth_backend_find("cpu", &e->type, err));
     HTH_TRY(e->type->open(&config, &e->backend, err));
-    hth_ledger_end(&e->ledger, 0);
+    end(e, 0);
     return HEARTH_OK;
 }
 
-hearth_status hth_engine_prepare(const char *path, const hearth_options *options, hearth_engine *e, hearth_error *err) {
-    e->ledger.start_ns = hth_now_ns();
-    if (hth_option_bool(options, HTH_OPTION_SIGBUS)) {
+hearth_status hth_engine_prepare(hearth_engine *e, const hearth_open_request *request, hearth_error *err) {
+    e->request = request;
+    hth_ledger_start(&e->ledger);
+    if (hth_option_bool(request->options, HTH_OPTION_SIGBUS)) {
         HTH_TRY(hth_sigbus_hold(err));
         e->holds_sigbus = true;
     }
-    HTH_TRY(open_file(e, path, err));
-    HTH_TRY(copy_name(e, err));
+    HTH_TRY(open_file(e, err));
     HTH_TRY(make_program(e, err));
-    HTH_TRY(open_tokenizer(e, options, err));
-    HTH_TRY(open_backend(e, options, err));
-    hth_ledger_begin(&e->ledger, "kernels and plan");
-    HTH_TRY(hth_engine_plan_memory(e, options, err));
-    hth_ledger_end(&e->ledger, 0);
+    HTH_TRY(open_backend(e, err));
+    HTH_TRY(begin(e, "kernels and plan", err));
+    HTH_TRY(hth_engine_plan_memory(e, request->options, err));
+    end(e, 0);
     return HEARTH_OK;
 }
 
-hearth_status hth_engine_file_check(const hearth_engine *e, hearth_error *err) {
-    const hth_gguf_file *lost = hth_gguf_lost_file(e->gguf);
-    if (!lost) return HEARTH_OK;
-    return hth_fail(err, HEARTH_IO, "'%s' became shorter while it was in use", lost->path);
+hearth_status hth_engine_make_tokenizer(hearth_engine *e, hearth_error *err) {
+    const hearth_options *options = e->request->options;
+    if (e->request->tokenizer || !hth_gguf_find(e->gguf, "tokenizer.ggml.model")) return HEARTH_OK;
+    const char *pre = hth_option_text(options, HTH_OPTION_PRE), *nfc = hth_option_text(options, HTH_OPTION_NFC);
+    hearth_tokenizer_options how = {.pre = *pre ? pre : NULL,
+                                    .nfc = strcmp(nfc, "on") == 0    ? 1
+                                           : strcmp(nfc, "off") == 0 ? 0
+                                                                     : -1};
+    HTH_TRY(begin(e, "tokenizer", err));
+    HTH_TRY(hth_tokenizer_from_gguf(e->gguf, &how, &e->tokenizer, err));
+    end(e, 0);
+    return HEARTH_OK;
 }
 
 static hearth_status take_memory(hearth_engine *e, hearth_error *err) {
     uint64_t bytes = 0;
     hth_arena counted = hth_arena_counting();
-    hth_ledger_begin(&e->ledger, "arenas");
+    HTH_TRY(begin(e, "arenas", err));
     hth_engine_carve(e, &counted);
-    HTH_TRY(hth_arena_map(&e->tables, counted.used, "the session tables", err));
+    HTH_TRY(hth_arena_map_until(&e->tables, counted.used, &e->stop, "the session tables", err));
     hth_engine_carve(e, &e->tables);
     assert(e->tables.used == counted.used && !e->tables.overflow);
     e->blocks.total = e->limits.blocks;
     hth_blocks_init(&e->blocks);
     e->marks.total = e->limits.extents.value[HTH_MARKS];
-    HTH_TRY(e->type->commit(e->exe, err));
-    for (size_t i = 0; i < e->n_terms; i++) bytes += e->terms[i].mapped ? 0 : e->terms[i].bytes;
-    hth_ledger_end(&e->ledger, bytes);
+    HTH_TRY(e->type->commit(e->exe, &e->stop, err));
+    for (size_t i = 1; i < e->n_terms; i++) bytes += e->terms[i].bytes; /* the weights come first */
+    end(e, bytes);
     return HEARTH_OK;
 }
 
-static hearth_status warm_up(hearth_engine *e, const hearth_options *options, hearth_error *err) {
-    uint64_t bytes;
-    hth_ledger_begin(&e->ledger, "residency");
-    HTH_TRY(hth_make_resident(e, hth_option_bool(options, HTH_OPTION_LOCK), &bytes, err));
-    hth_ledger_end(&e->ledger, bytes);
-    hth_ledger_begin(&e->ledger, "warm pass");
+static hearth_status warm_up(hearth_engine *e, hearth_error *err) {
+    HTH_TRY(begin(e, "warm pass", err));
     HTH_TRY(e->type->warm(e->exe, err));
-    hth_ledger_end(&e->ledger, 0);
+    end(e, 0);
     return hth_engine_file_check(e, err);
 }
 
+/* ---- Weights ---- */
+
+static const char residency[] = "residency";
+
+static hearth_status start_residency(hearth_engine *e, hearth_error *err) {
+    HTH_TRY(report(e, residency, err));
+    e->residency_row = hth_ledger_aside(&e->ledger, residency);
+    return hth_residency_start(&e->residency, e->program, err);
+}
+
+/* All weights are there, or never will be: write the row. */
+static hearth_status settle(hearth_engine *e, hearth_error *err) {
+    const hth_arrival *a = &e->residency.arrival;
+    hearth_ledger_row *row = &e->ledger.rows[e->residency_row];
+    e->residency.pending = false;
+    e->residency.last_use_ns = a->end_ns;
+    row->end_ms = (double)(a->end_ns - e->ledger.start_ns) * 1e-6;
+    row->bytes = atomic_load(&a->arrived);
+    row->minor_faults = a->minor_faults;
+    row->major_faults = a->major_faults;
+    if (a->failure.status == HEARTH_OK) return HEARTH_OK;
+    if (err) *err = a->failure;
+    return a->failure.status;
+}
+
+static hearth_status await_weights(hearth_engine *e, hearth_error *err) {
+    enum { REPORT_MS = 50 };
+    hth_arrival *a = &e->residency.arrival;
+    while (!hth_frontier_wait_ms(&a->frontier, a->all_ops + 1, REPORT_MS)) HTH_TRY(report(e, residency, err));
+    hth_ledger_charge(&e->ledger, e->residency_row);
+    return settle(e, err);
+}
+
+hearth_status hth_engine_file_check(hearth_engine *e, hearth_error *err) {
+    if (e->residency.pending && hth_arrival_is_over(&e->residency.arrival)) HTH_TRY(settle(e, err));
+    const hth_gguf_file *lost = hth_gguf_lost_file(e->gguf);
+    if (!lost) return HEARTH_OK;
+    return hth_fail(err, HEARTH_IO, "'%s' became shorter while it was in use", lost->path);
+}
+
+hearth_status hth_engine_ready(hearth_engine *e, hearth_error *err) {
+    const hearth_error *failure = &e->residency.arrival.failure;
+    if (!e->residency.pending && failure->status != HEARTH_OK) {
+        if (err) *err = *failure;
+        return failure->status;
+    }
+    return hth_residency_ready(&e->residency, &e->counters.refaults, err);
+}
+
+/* ---- All of it ---- */
+
+hearth_status hth_engine_complete(hearth_engine *e, hearth_error *err) {
+    HTH_TRY(start_residency(e, err));
+    HTH_TRY(hth_engine_make_tokenizer(e, err));
+    HTH_TRY(take_memory(e, err));
+    HTH_TRY(warm_up(e, err));
+    if (!hth_option_bool(e->request->options, HTH_OPTION_EARLY)) HTH_TRY(await_weights(e, err));
+    HTH_TRY(report(e, "open", err));
+    if (e->request->tokenizer) e->tokenizer = e->request->tokenizer;
+    return HEARTH_OK;
+}
+
 void hth_engine_release(hearth_engine *e) {
+    hth_arrival_end(&e->residency.arrival); /* before what it reads from goes away */
     if (e->type) {
         e->type->free(&e->exe);
         e->type->close(&e->backend);
     }
     hth_arena_unmap(&e->tables);
     hth_program_free(&e->program);
+    hth_residency_free(&e->residency);
     hearth_tokenizer_close(&e->tokenizer);
-    hth_gguf_close(&e->gguf);
+    hth_gguf_close(&e->own_gguf);
     if (e->holds_sigbus) hth_sigbus_release();
-    free(e->files);
     free(e->name);
+}
+
+hearth_status hth_engine_open(hearth_engine *e, const hearth_open_request *request, hearth_error *err) {
+    hearth_status status = hth_engine_prepare(e, request, err);
+    if (status == HEARTH_OK) status = hth_engine_complete(e, err);
+    if (status != HEARTH_OK) hth_engine_release(e);
+    e->request = NULL;
+    return status;
+}
+
+hearth_status hearth_engine_open_request(const hearth_open_request *request, hearth_engine **out, hearth_error *err) {
+    *out = NULL;
+    hearth_engine *e = calloc(1, sizeof *e);
+    if (!e) return hth_fail(err, HEARTH_NO_MEMORY, "no memory for an engine");
+    hearth_status status = hth_engine_open(e, request, err);
+    if (status == HEARTH_OK) *out = e;
+    else free(e);
+    return status;
 }
 
 hearth_status hearth_engine_open(const char *path, const hearth_options *options, hearth_engine **out,
                                  hearth_error *err) {
-    *out = NULL;
-    hearth_engine *e = calloc(1, sizeof *e);
-    if (!e) return hth_fail(err, HEARTH_NO_MEMORY, "no memory for an engine");
-    hearth_status status = hth_engine_prepare(path, options, e, err);
-    if (status == HEARTH_OK) status = take_memory(e, err);
-    if (status == HEARTH_OK) status = warm_up(e, options, err);
-    if (status != HEARTH_OK) {
-        hearth_engine_close(&e);
-        return status;
-    }
-    *out = e;
-    return HEARTH_OK;
+    const hearth_open_request request = {.path = path, .options = options};
+    return hearth_engine_open_request(&request, out, err);
 }
 
 void hearth_engine_close(hearth_engine **engine) {

@@ -97,9 +97,11 @@ static void print_options(const hearth_options *options, FILE *out) {
 }
 
 hearth_status hearth_explain(const char *path, const hearth_options *options, FILE *out, hearth_error *err) {
+    const hearth_open_request request = {.path = path, .options = options};
     hearth_engine *e = calloc(1, sizeof *e);
     if (!e) return hth_fail(err, HEARTH_NO_MEMORY, "no memory for an engine");
-    hearth_status status = hth_engine_prepare(path, options, e, err);
+    hearth_status status = hth_engine_prepare(e, &request, err);
+    if (status == HEARTH_OK) status = hth_engine_make_tokenizer(e, err);
     if (status == HEARTH_OK) {
         print_facts(e, out);
         print_plan(e, out);

@@ -1,52 +1,253 @@
-/* Making mapped weights present before the first call touches them. */
+/* Where weights lie while an engine is open, and making them present there.
+ *
+ * Mapped (option load=map): the file's own pages, shared with the system's page cache. One thread walks them in order
+ * (MADV_POPULATE_READ), which keeps the system's readahead in step: on the machines measured it read a file as fast as
+ * the disk gave it, at a tenth of the processor time of parallel reads into the page cache, and left it in large folios
+ * that are mapped again in milliseconds; two walkers broke the readahead up.
+ *
+ * Read (load=read): memory of our own on huge pages, filled by a few threads around the page cache (O_DIRECT). The
+ * system takes none of it back, and it costs its size in private memory.
+ */
+#include "engine/residency.h"
+
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "engine/engine.h"
 
-/* The embedding table is looked up a row at a time; only where a linear multiplies by it too is all of it read. */
-static bool read_whole(const hth_program *p, hth_tensor_id id) {
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
+enum {
+    MAPPERS = 2,          /* threads that map what the page cache has */
+    READERS = 4,          /* threads that read around the page cache */
+    IDLE_MS = 1000,       /* a call after so long a pause looks whether weights are still there */
+    PIECE_PAGES = 1 << 10 /* pages asked about at a time */
+};
+
+/* ---- What is brought ---- */
+
+static bool is_linear_weight(const hth_program *p, hth_tensor_id id) {
     for (int i = 0; i < p->n_ops; i++)
         for (int k = 0; k < HTH_OP_WEIGHTS && p->ops[i].opcode != HTH_OP_EMBED; k++)
             if (p->ops[i].weight[k] == id) return true;
     return false;
 }
 
-static void touch(const volatile unsigned char *p, size_t size, size_t page) {
-    for (size_t i = 0; i < size; i += page) (void)p[i];
+static bool is_embedding(const hth_program *p, hth_tensor_id id) {
+    for (int i = 0; i < p->n_ops; i++)
+        for (int k = 0; k < HTH_OP_WEIGHTS && p->ops[i].opcode == HTH_OP_EMBED; k++)
+            if (p->ops[i].weight[k] == id) return true;
+    return false;
 }
 
-static hearth_status populate(const hth_file_view *file, const hth_weight *w, bool lock, hearth_error *err) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    uint64_t from = w->offset / page * page, to = (w->offset + w->bytes + page - 1) / page * page;
-    if (to > file->size) to = (file->size + page - 1) / page * page;
-    unsigned char *start = (unsigned char *)file->base + from;
-    size_t size = (size_t)(to - from);
-#ifdef MADV_POPULATE_READ
-    int failed = madvise(start, size, MADV_POPULATE_READ);
-#else
-    int failed = -1;
-#endif
-    if (failed) touch(start, size, page);
-    if (lock && mlock(start, size) != 0)
-        return hth_fail(err, HEARTH_NO_MEMORY, "cannot lock %llu bytes of weights: %s", (unsigned long long)size,
+/* The embedding table is looked up a row at a time; only where a linear multiplies by it too is all of it read. */
+static bool wanted_mapped(const hth_program *p, hth_tensor_id id) {
+    return is_linear_weight(p, id);
+}
+
+static bool wanted_read(const hth_program *p, hth_tensor_id id) {
+    (void)p;
+    (void)id;
+    return true;
+}
+
+/* ---- Mapped ---- */
+
+static hearth_status lost(const hth_residency *r, const hth_piece *piece, hearth_error *err) {
+    return hth_fail(err, HEARTH_IO, "'%s' cannot be read from byte %llu on: it became shorter, or the disk failed",
+                    hth_gguf_file_at(r->gguf, piece->file)->path, (unsigned long long)piece->from);
+}
+
+static hearth_status bring_mapped(void *context, const hth_piece *piece, hearth_error *err) {
+    const hth_residency *r = context;
+    unsigned char *start = (unsigned char *)r->files[piece->file].base + piece->from;
+    size_t size = (size_t)(piece->to - piece->from);
+    (void)madvise(start, size, MADV_NORMAL); /* where a table was set aside for single rows */
+    if (madvise(start, size, MADV_POPULATE_READ) != 0) {
+        if (errno == ENOMEM) return hth_fail(err, HEARTH_NO_MEMORY, "no memory for %zu bytes of weights", size);
+        if (errno != EINVAL) return lost(r, piece, err);
+        /* A kernel older than 5.14 does not know the advice. */
+        for (size_t i = 0; i < size; i += r->page) (void)((volatile unsigned char *)start)[i];
+    }
+    if (r->lock && mlock(start, size) != 0)
+        return hth_fail(err, HEARTH_NO_MEMORY, "cannot lock %zu bytes of weights in memory: %s (option lock)", size,
                         strerror(errno));
     return HEARTH_OK;
 }
 
-hearth_status hth_make_resident(const hearth_engine *e, bool lock, uint64_t *bytes, hearth_error *err) {
-    const hth_program *p = e->program;
-    *bytes = 0;
-    for (int i = 0; i < p->n_ops; i++)
-        for (int k = 0; k < HTH_OP_WEIGHTS; k++) {
-            hth_tensor_id id = p->ops[i].weight[k];
-            if (id == HTH_NONE || p->tensors[id].class != HTH_WEIGHT) continue;
-            if (p->ops[i].opcode == HTH_OP_EMBED || !read_whole(p, id)) continue;
-            const hth_weight *w = &p->tensors[id].weight;
-            HTH_TRY(populate(&e->files[w->file], w, lock, err));
-            *bytes += hth_weight_bytes(&p->tensors[id]);
-        }
+/* Rows of an embedding table lie anywhere: reading ahead of one would read megabytes that nobody asked for. */
+static void set_tables_aside(const hth_residency *r, const hth_program *p) {
+    for (int i = 0; i < p->n_tensors; i++) {
+        if (p->tensors[i].class != HTH_WEIGHT || !is_embedding(p, i)) continue;
+        const hth_weight *w = &p->tensors[i].weight;
+        uint64_t from = (w->offset + r->page - 1) / r->page * r->page, to = (w->offset + w->bytes) / r->page * r->page;
+        if (from < to) (void)madvise((unsigned char *)r->files[w->file].base + from, (size_t)(to - from), MADV_RANDOM);
+    }
+}
+
+/* ---- Read ---- */
+
+static hearth_status bring_read(void *context, const hth_piece *piece, hearth_error *err) {
+    const hth_residency *r = context;
+    unsigned char *base = (unsigned char *)r->files[piece->file].base;
+    uint64_t at = piece->from;
+    while (at < piece->to) {
+        /* Whole pages are asked for, as O_DIRECT wants it; the file may end inside the last one. */
+        size_t size = (size_t)((piece->to - at + r->page - 1) / r->page * r->page);
+        ssize_t n = pread(r->descriptors[piece->file], base + at, size, (off_t)at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0)
+            return hth_fail(err, HEARTH_IO, "cannot read '%s' at byte %llu: %s",
+                            hth_gguf_file_at(r->gguf, piece->file)->path, (unsigned long long)at, strerror(errno));
+        if (n == 0) return lost(r, piece, err);
+        at += (uint64_t)n;
+    }
+    if (r->lock && mlock(base + piece->from, (size_t)(piece->to - piece->from)) != 0)
+        return hth_fail(err, HEARTH_NO_MEMORY, "cannot lock %zu bytes of weights in memory: %s (option lock)",
+                        (size_t)(piece->to - piece->from), strerror(errno));
     return HEARTH_OK;
+}
+
+static hearth_status open_direct(hth_residency *r, int i, hearth_error *err) {
+    const hth_gguf_file *file = hth_gguf_file_at(r->gguf, i);
+    int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+    if (fd < 0 && errno == EINVAL) fd = open(file->path, O_RDONLY | O_CLOEXEC); /* a file system without it */
+    if (fd < 0) return hth_fail(err, HEARTH_IO, "cannot open '%s' again: %s", file->path, strerror(errno));
+    r->descriptors[i] = fd;
+    struct stat st;
+    if (fstat(fd, &st) != 0) return hth_fail(err, HEARTH_IO, "cannot stat '%s': %s", file->path, strerror(errno));
+    if ((uint64_t)st.st_size != file->size)
+        return hth_fail(err, HEARTH_IO, "'%s' has changed its size while it was opened", file->path);
+    return HEARTH_OK;
+}
+
+/* Address space for a copy of each file; memory only where weights are read to. */
+static hearth_status make_room(hth_residency *r, hearth_error *err) {
+    for (int i = 0; i < r->n_files; i++) r->descriptors[i] = -1;
+    for (int i = 0; i < r->n_files; i++) {
+        HTH_TRY(open_direct(r, i, err));
+        HTH_TRY(hth_arena_reserve(&r->copies[i], (size_t)r->files[i].size + r->page, "a copy of the weights", err));
+        r->files[i].base = r->copies[i].base;
+    }
+    return HEARTH_OK;
+}
+
+static void close_descriptors(hth_residency *r) {
+    for (int i = 0; r->descriptors && i < r->n_files; i++)
+        if (r->descriptors[i] >= 0) close(r->descriptors[i]);
+    free(r->descriptors);
+    r->descriptors = NULL;
+}
+
+/* ---- What is there ---- */
+
+/* How many pages of a piece are not in memory. */
+static uint64_t pages_gone(const hth_residency *r, const hth_piece *piece) {
+    unsigned char there[PIECE_PAGES];
+    const unsigned char *base = r->files[piece->file].base;
+    uint64_t gone = 0;
+    for (uint64_t at = piece->from; at < piece->to; at += (uint64_t)PIECE_PAGES * r->page) {
+        uint64_t left = piece->to - at, size = left < PIECE_PAGES * r->page ? left : PIECE_PAGES * r->page;
+        uint64_t pages = (size + r->page - 1) / r->page;
+        if (mincore((void *)(uintptr_t)(base + at), (size_t)size, there) != 0) return 0;
+        for (uint64_t i = 0; i < pages; i++) gone += !(there[i] & 1);
+    }
+    return gone;
+}
+
+/* All weights are in the page cache: there is no readahead to keep in step. */
+static bool is_cached(const hth_residency *r) {
+    for (size_t i = 0; i < r->arrival.count; i++)
+        if (!r->may_ask || pages_gone(r, &r->arrival.pieces[i]) > 0) return false;
+    return true;
+}
+
+/* ---- The life of it ---- */
+
+/* Whether the system tells us which pages of a file are there: to those who own it, or may write it. */
+static bool may_ask(const hth_gguf *g, int n_files) {
+    for (int i = 0; i < n_files; i++) {
+        struct stat st;
+        const char *path = hth_gguf_file_at(g, i)->path;
+        if (stat(path, &st) != 0 || (st.st_uid != geteuid() && access(path, W_OK) != 0)) return false;
+    }
+    return true;
+}
+
+hearth_status hth_residency_create(hth_residency *r, const hth_gguf *gguf, const hearth_options *options,
+                                   hearth_error *err) {
+    *r = (hth_residency){.gguf = gguf,
+                         .n_files = hth_gguf_file_count(gguf),
+                         .page = (size_t)sysconf(_SC_PAGESIZE),
+                         .lock = hth_option_bool(options, HTH_OPTION_LOCK),
+                         .copy = strcmp(hth_option_text(options, HTH_OPTION_LOAD), "read") == 0,
+                         .idle_ms = IDLE_MS};
+    r->files = calloc((size_t)r->n_files, sizeof *r->files);
+    r->copies = calloc((size_t)r->n_files, sizeof *r->copies);
+    r->descriptors = malloc((size_t)r->n_files * sizeof *r->descriptors);
+    if (!r->files || !r->copies || !r->descriptors)
+        return hth_fail(err, HEARTH_NO_MEMORY, "no memory for %d files", r->n_files);
+    for (int i = 0; i < r->n_files; i++) {
+        const hth_gguf_file *f = hth_gguf_file_at(gguf, i);
+        r->files[i] = (hth_file_view){f->base, f->size};
+        r->descriptors[i] = -1;
+    }
+    r->may_ask = !r->copy && may_ask(gguf, r->n_files);
+    return r->copy ? make_room(r, err) : HEARTH_OK;
+}
+
+hearth_status hth_residency_start(hth_residency *r, const hth_program *program, hearth_error *err) {
+    const hth_arrival_order order = {
+        .wanted = r->copy ? wanted_read : wanted_mapped, .window = (uint64_t)16 << 20, .piece = (uint64_t)4 << 20};
+    HTH_TRY(hth_arrival_plan(&r->arrival, program, r->files, &order, err));
+    r->pending = true;
+    if (r->copy) return hth_arrival_start(&r->arrival, READERS, bring_read, r, err);
+    set_tables_aside(r, program);
+    return hth_arrival_start(&r->arrival, is_cached(r) ? MAPPERS : 1, bring_mapped, r, err);
+}
+
+uint64_t hth_residency_outstanding(const hth_residency *r) {
+    return r->arrival.bytes - atomic_load(&r->arrival.arrived);
+}
+
+void hth_residency_free(hth_residency *r) {
+    hth_arrival_end(&r->arrival);
+    close_descriptors(r);
+    for (int i = 0; r->copies && i < r->n_files; i++) hth_arena_unmap(&r->copies[i]);
+    free(r->copies);
+    free(r->files);
+    memset(r, 0, sizeof *r);
+}
+
+/* ---- What the system took back ---- */
+
+static hearth_status restore(hth_residency *r, uint64_t *refaults, hearth_error *err) {
+    uint64_t minor, major, minor_after, major_after;
+    hth_thread_faults(&minor, &major);
+    for (size_t i = 0; i < r->arrival.count; i++) {
+        const hth_piece *piece = &r->arrival.pieces[i];
+        uint64_t gone = r->may_ask ? pages_gone(r, piece) : 0;
+        if (r->may_ask && gone == 0) continue;
+        HTH_TRY(bring_mapped(r, piece, err));
+        *refaults += gone;
+    }
+    hth_thread_faults(&minor_after, &major_after);
+    if (!r->may_ask) *refaults += minor_after - minor + major_after - major;
+    return HEARTH_OK;
+}
+
+hearth_status hth_residency_ready(hth_residency *r, uint64_t *refaults, hearth_error *err) {
+    if (r->pending) return HEARTH_OK;
+    uint64_t now = hth_now_ns();
+    bool rested = now - r->last_use_ns >= (uint64_t)r->idle_ms * 1000000u;
+    r->last_use_ns = now;
+    return rested && !r->copy && !r->lock ? restore(r, refaults, err) : HEARTH_OK;
 }

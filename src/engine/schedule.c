@@ -90,6 +90,7 @@ static hth_pass next_pass(hearth_engine *e, const hearth_item *items, size_t cou
                      .faults = s->faults,
                      .marks = s->marks,
                      .out_rows = s->out_rows,
+                     .arrivals = e->residency.pending ? &e->residency.arrival.frontier : NULL,
                      .first_output = at->outputs};
     while (at->item < count && pass.rows < capacity) {
         const hearth_item *item = &items[at->item];
@@ -188,6 +189,7 @@ static hearth_status deliver(hearth_engine *e, hearth_item *items, size_t count,
 hearth_status hearth_engine_run(hearth_engine *e, hearth_item *items, size_t count, hearth_error *err) {
     int64_t rows, done = 0;
     HTH_TRY(check_call(e, items, count, &rows, err));
+    HTH_TRY(hth_engine_ready(e, err));
     e->counters.calls++;
     for (size_t i = 0; i < count; i++) {
         items[i].logits = NULL;

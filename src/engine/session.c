@@ -201,6 +201,7 @@ hearth_status hearth_session_sync(hearth_session *s, const hearth_token *tokens,
     const size_t held = count_held(e, tokens, marks, mark_count, from.kept);
     /* All is checked before anything changes: the way back is taken only when the run will go through. */
     HTH_TRY(check_sync(s, tokens, count, marks, mark_count, held, &from, err));
+    HTH_TRY(hth_engine_ready(e, err));
     for (size_t i = 0; i < held; i++) {
         const hth_mark *there = hth_marks_on_way(e, tokens, marks[i].position, true);
         marks[i].id = there ? there->id : 0;

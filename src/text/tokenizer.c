@@ -1,6 +1,7 @@
 /* Opening a tokenizer, and what is asked of it besides encoding and decoding. */
 #include "text/tokenizer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +56,18 @@ static hearth_status find_pre(const hth_gguf *g, const char *forced, hth_vocab_k
                     (int)(name.size < 60 ? name.size : 60), name.data);
 }
 
+/* The entry "ARCHITECTURE.context_length"; 0 when there is none that is a number of tokens. */
+static int64_t find_context(const hth_gguf *g) {
+    hth_string architecture = {"", 0};
+    char key[96];
+    uint64_t context = 0;
+    if (hth_gguf_get_string(g, "general.architecture", &architecture, NULL) != HEARTH_OK) return 0;
+    int size = snprintf(key, sizeof key, "%.*s.context_length",
+                        (int)(architecture.size < sizeof key ? architecture.size : sizeof key), architecture.data);
+    if (size < 0 || (size_t)size >= sizeof key) return 0;
+    return hth_gguf_get_u64(g, key, 1, INT32_MAX, &context, NULL) == HEARTH_OK ? (int64_t)context : 0;
+}
+
 static hearth_status fill(hearth_tokenizer *t, const hth_gguf *g, const hearth_tokenizer_options *options,
                           hearth_error *err) {
     hth_vocab_kind kind = HTH_VOCAB_GPT2;
@@ -64,6 +77,7 @@ static hearth_status fill(hearth_tokenizer *t, const hth_gguf *g, const hearth_t
     HTH_TRY(find_pre(g, options == NULL ? NULL : options->pre, kind, &t->pre, err));
     HTH_TRY(hth_vocab_load(&t->vocab, g, kind, t->pre, err));
     if (t->pre != NULL) HTH_TRY(hth_pretokenizer_create(t->pre, &t->pretokenizer, err));
+    t->model_context = find_context(g);
     t->nfc = nfc == -1 ? t->pre != NULL && (t->pre->flags & HTH_PRE_NFC) != 0 : nfc == 1;
     return HEARTH_OK;
 }
@@ -88,6 +102,10 @@ hearth_status hearth_tokenizer_open(const char *path, const hearth_tokenizer_opt
     if (status == HEARTH_OK) (*out)->own = g;
     else hth_gguf_close(&g);
     return status;
+}
+
+const hth_gguf *hth_tokenizer_file(const hearth_tokenizer *tokenizer) {
+    return tokenizer->own;
 }
 
 void hearth_tokenizer_close(hearth_tokenizer **tokenizer) {
@@ -118,6 +136,10 @@ hearth_token hearth_tokenizer_bos(const hearth_tokenizer *tokenizer) {
 
 hearth_token hearth_tokenizer_eos(const hearth_tokenizer *tokenizer) {
     return tokenizer->vocab.eos;
+}
+
+int64_t hearth_tokenizer_model_context(const hearth_tokenizer *tokenizer) {
+    return tokenizer->model_context;
 }
 
 int hearth_tokenizer_adds_bos(const hearth_tokenizer *tokenizer) {

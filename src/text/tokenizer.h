@@ -10,6 +10,9 @@
 hearth_status hth_tokenizer_from_gguf(const hth_gguf *g, const hearth_tokenizer_options *options,
                                       hearth_tokenizer **out, hearth_error *err);
 
+/* The file that the tokenizer has opened itself; NULL for one made by hth_tokenizer_from_gguf. */
+const hth_gguf *hth_tokenizer_file(const hearth_tokenizer *tokenizer);
+
 /* Names of the known pre-tokenizers, separated by spaces; static storage. */
 const char *hth_tokenizer_pre_names(void);
 

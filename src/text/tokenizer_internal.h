@@ -12,6 +12,7 @@ struct hearth_tokenizer {
     hth_pretokenizer *pretokenizer;
     hth_vocab vocab;
     bool nfc;
+    int64_t model_context; /* 0: the file does not say */
 };
 
 /* As hearth_tokenizer_encode; *work (may be NULL) becomes a count of the steps taken. */

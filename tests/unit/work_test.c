@@ -84,7 +84,7 @@ static machine start(const char *path, int threads) {
     if (m.type->open(&config, &m.backend, &err) != HEARTH_OK) fail_msg("%s", err.text);
     count_linears(&m.backend->kernels);
     if (m.type->lower(m.backend, m.program, &m.file, &limits, &m.exe, &err) != HEARTH_OK) fail_msg("%s", err.text);
-    assert_int_equal(m.type->commit(m.exe, &err), HEARTH_OK);
+    assert_int_equal(m.type->commit(m.exe, NULL, &err), HEARTH_OK);
     return m;
 }
 

@@ -145,6 +145,7 @@ typedef struct hth_stage {
     int first, count;  /* ROWS: units; LINEAR: linears; ATTENTION, MERGE, SCAN, EXPERTS: one step */
     int phase;         /* EXPERTS: which of its stages */
     int work;          /* its kind, for all but ROWS and LINEAR */
+    int64_t ops;       /* leading ops of the program whose weights must be there; set at commit */
 } hth_stage;
 
 /* The blocks of one layer's KV: block b at base + b * block_bytes; in it, for each kv head, K then V (kernels.h). */
@@ -268,7 +269,7 @@ void hth_unit_quantize_bind(const hth_executable *exe, hth_tensor_id input, int 
 
 /* memory.c */
 size_t hth_cpu_terms(const hth_executable *exe, hth_memory_term *out, size_t capacity);
-hearth_status hth_cpu_commit(hth_executable *exe, hearth_error *err);
+hearth_status hth_cpu_commit(hth_executable *exe, const atomic_bool *stop, hearth_error *err);
 
 /* attention.c: the part of a pass one thread claims. */
 void hth_attention_prepare(hth_executable *exe, const hth_pass *pass);
@@ -281,7 +282,7 @@ hearth_status hth_scan_bind(hth_executable *exe, const hth_op *op, hearth_error 
 size_t hth_scan_scratch(const hth_executable *exe); /* bytes a worker */
 void hth_scan_resolve(hth_executable *exe);         /* pointers, after everything is carved */
 void hth_scan_work(hth_executable *exe, const hth_scan_step *step, hth_worker *worker);
-void hth_scan_warm(hth_executable *exe, const hth_scan_step *step, hth_worker *worker); /* leaves no trace */
+void hth_scan_warm(hth_executable *exe, const hth_scan_step *step, hth_worker *worker); /* writes to its slot */
 
 /* experts.c: mixtures of experts, the same way. */
 hearth_status hth_experts_tables(hth_executable *exe, hearth_error *err);
@@ -292,8 +293,11 @@ hearth_status hth_experts_resolve(hth_executable *exe, hearth_error *err);
 void hth_experts_work(hth_executable *exe, const hth_stage *stage, int64_t rows, hth_worker *worker);
 bool hth_experts_idle(const hth_stage *stage, int64_t rows); /* nothing to do for so many rows, not even a barrier */
 void hth_experts_done(hth_executable *exe, const hth_stage *stage); /* by worker 0, after the stage's barrier */
-void hth_experts_warm(hth_executable *exe, const hth_stage *stage, hth_worker *worker); /* leaves no trace */
+bool hth_experts_alike(const hth_executable *exe, int a, int b);    /* two steps have the same kernels */
+/* So many rows that go to the first experts; leaves no trace. */
+void hth_experts_warm(hth_executable *exe, const hth_stage *stage, int64_t rows, hth_worker *worker);
 void hth_experts_free(hth_executable *exe);
+const hth_op *hth_experts_op(const hth_executable *exe, int step);
 
 int hth_experts_kind(hth_executable *exe, const hth_stage *stage); /* of the stage's work */
 

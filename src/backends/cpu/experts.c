@@ -99,6 +99,10 @@ hearth_status hth_experts_tables(hth_executable *exe, hearth_error *err) {
     return hth_fail(err, HEARTH_NO_MEMORY, "no memory for the tables of %d ops", exe->program->n_ops);
 }
 
+const hth_op *hth_experts_op(const hth_executable *exe, int step) {
+    return exe->experts[step].op;
+}
+
 void hth_experts_free(hth_executable *exe) {
     hth_expert_store_free(&exe->store);
     free(exe->experts);
@@ -365,20 +369,29 @@ void hth_experts_done(hth_executable *exe, const hth_stage *stage) {
     exe->room.active = 0;
 }
 
-/* One row that goes to the first experts, with zeros for numbers. */
-void hth_experts_warm(hth_executable *exe, const hth_stage *stage, hth_worker *w) {
+bool hth_experts_alike(const hth_executable *exe, int a, int b) {
+    const hth_experts_step *x = &exe->experts[a], *y = &exe->experts[b];
+    for (int i = 0; i < HTH_EXPERT_MATRICES; i++)
+        if (x->products[i].run != y->products[i].run || x->products[i].k != y->products[i].k) return false;
+    return x->glu == y->glu && x->quantize == y->quantize;
+}
+
+/* Zeros for numbers. */
+void hth_experts_warm(hth_executable *exe, const hth_stage *stage, int64_t rows, hth_worker *w) {
     const hth_experts_step *s = &exe->experts[stage->first];
     hth_experts_room *room = &exe->room;
     if (stage->phase != OUT) return;
-    for (int64_t j = 0; j < s->used; j++) {
-        s->routing.base[j] = (float)j;
-        s->routing.base[s->used + j] = 0;
-    }
-    group_pairs(room, s, 1);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < s->used; j++) {
+            s->routing.base[r * s->routing.ld + j] = (float)j;
+            s->routing.base[r * s->routing.ld + s->used + j] = 0;
+        }
+    group_pairs(room, s, rows);
     hth_expert_acquire(exe->store, s->layer, room->ids, room->active, room->leases);
-    run_in(exe, s, HTH_EXPERT_GATE, 0, 0, hth_min(16, s->f), false, w);
-    run_in(exe, s, HTH_EXPERT_UP, 0, 0, hth_min(16, s->f), false, w);
-    finish_hidden(exe, s, 0);
+    for (int64_t pair = 0; rows > 1 && pair < rows * s->used; pair++) gather_pair(exe, s, pair);
+    run_in(exe, s, HTH_EXPERT_GATE, 0, 0, hth_min(16, s->f), rows > 1, w);
+    run_in(exe, s, HTH_EXPERT_UP, 0, 0, hth_min(16, s->f), rows > 1, w);
+    for (int64_t pair = 0; pair < rows; pair++) finish_hidden(exe, s, pair);
     add_out(exe, s, 0, 0, hth_min(16, s->n), w);
     hth_experts_done(exe, stage);
 }

@@ -144,7 +144,34 @@ static void resolve_linears(hth_executable *exe) {
     }
 }
 
+/* The ops of the program up to and with `op`; 0 for a step that belongs to none. */
+static int64_t ops_with(const hth_executable *exe, const hth_op *op) {
+    return op ? op - exe->program->ops + 1 : 0;
+}
+
+/* The ops whose weights step `i` of a stage reads, and those before them. */
+static int64_t ops_of_step(const hth_executable *exe, const hth_stage *stage, int i) {
+    switch (stage->kind) {
+    case HTH_STAGE_ROWS: return ops_with(exe, exe->units[i].op);
+    case HTH_STAGE_LINEAR: return hth_max(ops_with(exe, exe->linears[i].op), ops_with(exe, exe->linears[i].add));
+    case HTH_STAGE_ATTENTION:
+    case HTH_STAGE_MERGE: return ops_with(exe, exe->attentions[i].op);
+    case HTH_STAGE_SCAN: return ops_with(exe, exe->scans[i].op);
+    case HTH_STAGE_EXPERTS: break;
+    }
+    return ops_with(exe, hth_experts_op(exe, i));
+}
+
+static void resolve_stages(hth_executable *exe) {
+    for (int s = 0; s < exe->n_stages; s++) {
+        hth_stage *stage = &exe->stages[s];
+        int steps = stage->kind == HTH_STAGE_ROWS || stage->kind == HTH_STAGE_LINEAR ? stage->count : 1;
+        for (int i = 0; i < steps; i++) stage->ops = hth_max(stage->ops, ops_of_step(exe, stage, stage->first + i));
+    }
+}
+
 static hearth_status resolve(hth_executable *exe, hearth_error *err) {
+    resolve_stages(exe);
     resolve_units(exe);
     resolve_linears(exe);
     hth_scan_resolve(exe);
@@ -156,7 +183,7 @@ static hearth_status resolve(hth_executable *exe, hearth_error *err) {
     return hth_experts_resolve(exe, err);
 }
 
-hearth_status hth_cpu_commit(hth_executable *exe, hearth_error *err) {
+hearth_status hth_cpu_commit(hth_executable *exe, const atomic_bool *stop, hearth_error *err) {
     exe->workers = calloc((size_t)exe->backend->threads, sizeof *exe->workers);
     if (!exe->workers) return hth_fail(err, HEARTH_NO_MEMORY, "no memory for %d workers", exe->backend->threads);
     for (int i = 0; i < PARTS; i++) {
@@ -165,7 +192,7 @@ hearth_status hth_cpu_commit(hth_executable *exe, hearth_error *err) {
             return hth_fail(err, HEARTH_NO_MEMORY, "the %s do not fit an address space", parts[i].what);
         if (counted.used == 0) continue;
         hth_arena *arena = part_arena(exe, i);
-        HTH_TRY(hth_arena_map(arena, counted.used, parts[i].what, err));
+        HTH_TRY(hth_arena_map_until(arena, counted.used, stop, parts[i].what, err));
         parts[i].carve(exe, arena);
         assert(!arena->overflow && arena->used == counted.used);
     }

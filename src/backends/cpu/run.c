@@ -96,6 +96,10 @@ static void work_pass(void *arg, int worker) {
         const hth_stage *stage = &exe->stages[s];
         int64_t rows = stage->domain == HTH_OUTS ? pass->outs : pass->rows;
         if (is_idle(exe, stage, rows)) continue;
+        if (pass->arrivals) {
+            hth_frontier_wait(pass->arrivals, stage->ops);
+            hth_work_done(w, HTH_KIND_WAITING);
+        }
         work_stage(exe, stage, rows, w);
         hth_pool_barrier(exe->backend->pool);
         hth_work_done(w, HTH_KIND_WAITING);

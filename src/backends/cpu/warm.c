@@ -1,18 +1,59 @@
-/* The warm pass: every bound kernel once, on scratch, leaving no trace in KV or logits that anyone reads. */
+/* The warm pass: each bound kernel once in each of its ways, on one tile, by the calling thread. What it writes lies in
+ * activations, scratch, the first logits, and state that is put back to zeros: no call reads any of it before it has
+ * written it.
+ *
+ * Layers repeat each other's kernels, so a kernel that was run for one is not run for the next: the pass costs the same
+ * for two layers and for eighty, and touches the weights of few.
+ */
+#include <string.h>
+
 #include "backends/cpu/executable.h"
 
-static void warm_attention(hth_executable *exe, const hth_attention_step *step, hth_worker *w) {
-    const hth_attention_imm *imm = &step->op->imm.attention;
-    const hth_kv_pool *kv = &exe->kv[step->kv];
-    w->lo[0] = 0;
-    w->hi[0] = 1;
+/* Row counts that lead through every way of a linear: those for few rows, and tiles of each height (12, 8, 6, 4, 2, 1,
+ * largest first). */
+static const int64_t row_counts[] = {1, 2, 7, 11, 15};
+
+static bool same_unit(const hth_unit *a, const hth_unit *b) {
+    return a->run == b->run && a->kernel.act == b->kernel.act &&
+           (a->op ? a->op->opcode : HTH_OPCODES) == (b->op ? b->op->opcode : HTH_OPCODES);
+}
+
+/* The KV of sequences is not written to: the key and value go into a block of scratch. */
+static void warm_append(const hth_executable *exe, const hth_unit *u, hth_worker *w) {
+    const hth_kv_pool *kv = &exe->kv[u->kv];
+    u->kernel.kv_append(u->in[0].base, u->in[1].base, kv->shape.dk, kv->shape.dv, w->attention,
+                        (float *)w->attention + kv->shape.dk * HTH_KV_BLOCK, 0);
+}
+
+static void warm_unit(hth_executable *exe, int i, hth_worker *w) {
+    const hth_unit *u = &exe->units[i];
+    for (int k = 0; k < i; k++)
+        if (same_unit(&exe->units[k], u)) return;
+    if (u->op && u->op->opcode == HTH_OP_KV_APPEND) warm_append(exe, u, w);
+    else u->run(exe, u, 0, 1, w);
+}
+
+static void warm_linear(hth_executable *exe, int i, int64_t most_rows, hth_worker *w) {
+    const hth_linear_step *s = &exe->linears[i];
+    for (int k = 0; k < i; k++)
+        if (exe->linears[k].run == s->run && exe->linears[k].args.k == s->args.k) return;
+    for (size_t r = 0; r < sizeof row_counts / sizeof *row_counts && row_counts[r] <= most_rows; r++)
+        s->run(&s->args, 0, hth_min(16, s->columns), 0, row_counts[r], w->linear);
+}
+
+static void warm_attention(hth_executable *exe, int i, hth_worker *w) {
+    const hth_attention_step *s = &exe->attentions[i];
+    const hth_attention_imm *imm = &s->op->imm.attention;
+    const hth_kv_pool *kv = &exe->kv[s->kv];
+    const hth_kernels *kernels = &exe->backend->kernels;
+    for (int k = 0; k < i; k++)
+        if (exe->attentions[k].tile == s->tile && exe->attentions[k].op->imm.attention.dk == imm->dk) return;
     hth_attention a = {.k = kv->base,
                        .v = kv->base + kv->value_offset,
                        .dk = imm->dk,
                        .dv = imm->dv,
-                       .q = step->q.base,
-                       .ldq = step->q.ld,
-                       .rows = 1,
+                       .q = s->q.base,
+                       .ldq = s->q.ld,
                        .heads = imm->heads / imm->kv_heads,
                        .lo = w->lo,
                        .hi = w->hi,
@@ -21,26 +62,44 @@ static void warm_attention(hth_executable *exe, const hth_attention_step *step, 
                        .m = w->pm,
                        .l = w->pl,
                        .o = w->po};
-    step->tile(&a, w->attention);
+    for (size_t r = 0; r < sizeof row_counts / sizeof *row_counts && row_counts[r] <= exe->chunk_rows; r++) {
+        a.rows = row_counts[r];
+        for (int64_t k = 0; k < a.rows; k++) {
+            w->lo[k] = 0;
+            w->hi[k] = (int32_t)hth_min(k + 1, HTH_KV_BLOCK);
+        }
+        s->tile(&a, w->attention);
+        kernels->attention_merge(w->m, w->l, w->o, w->pm, w->pl, w->po, a.rows * a.heads, imm->dv);
+        kernels->attention_finish(w->l, w->o, w->po, a.rows * a.heads, imm->dv);
+    }
 }
 
-static void work_warm(void *arg, int worker) {
-    hth_executable *exe = arg;
-    hth_worker *w = &exe->workers[worker];
-    for (int s = 0; s < exe->n_stages; s++) {
-        const hth_stage *stage = &exe->stages[s];
-        if (stage->kind == HTH_STAGE_ROWS && worker == 0)
-            for (int u = stage->first; u < stage->first + stage->count; u++)
-                if (!exe->units[u].op || exe->units[u].op->opcode != HTH_OP_KV_APPEND)
-                    exe->units[u].run(exe, &exe->units[u], 0, 1, w);
-        hth_pool_barrier(exe->backend->pool);
-        if (stage->kind == HTH_STAGE_LINEAR && worker == 0)
-            for (int i = stage->first; i < stage->first + stage->count; i++)
-                exe->linears[i].run(&exe->linears[i].args, 0, hth_min(16, exe->linears[i].columns), 0, 1, w->linear);
-        if (stage->kind == HTH_STAGE_ATTENTION && worker == 0) warm_attention(exe, &exe->attentions[stage->first], w);
-        if (stage->kind == HTH_STAGE_SCAN && worker == 0) hth_scan_warm(exe, &exe->scans[stage->first], w);
-        if (stage->kind == HTH_STAGE_EXPERTS && worker == 0) hth_experts_warm(exe, stage, w);
-        hth_pool_barrier(exe->backend->pool);
+static void warm_scan(hth_executable *exe, int i, hth_worker *w) {
+    for (int k = 0; k < i; k++)
+        if (exe->scans[k].op->opcode == exe->scans[i].op->opcode) return;
+    hth_scan_warm(exe, &exe->scans[i], w);
+}
+
+static void warm_experts(hth_executable *exe, const hth_stage *stage, int64_t most_rows, hth_worker *w) {
+    for (int k = 0; k < stage->first; k++)
+        if (hth_experts_alike(exe, k, stage->first)) return;
+    for (size_t r = 0; r < sizeof row_counts / sizeof *row_counts && row_counts[r] <= most_rows; r++)
+        hth_experts_warm(exe, stage, row_counts[r], w);
+}
+
+static void warm_stage(hth_executable *exe, const hth_stage *stage, hth_worker *w) {
+    int64_t most_rows = exe->plan.extents.value[stage->domain];
+    switch (stage->kind) {
+    case HTH_STAGE_ROWS:
+        for (int i = 0; i < stage->count; i++) warm_unit(exe, stage->first + i, w);
+        break;
+    case HTH_STAGE_LINEAR:
+        for (int i = 0; i < stage->count; i++) warm_linear(exe, stage->first + i, most_rows, w);
+        break;
+    case HTH_STAGE_ATTENTION: warm_attention(exe, stage->first, w); break;
+    case HTH_STAGE_SCAN: warm_scan(exe, stage->first, w); break;
+    case HTH_STAGE_EXPERTS: warm_experts(exe, stage, most_rows, w); break;
+    case HTH_STAGE_MERGE: break; /* its kernels are attention's */
     }
 }
 
@@ -63,7 +122,10 @@ hearth_status hth_cpu_warm(hth_executable *exe, hearth_error *err) {
     exe->frame.pass = &pass;
     hth_faults_begin(exe, &pass);
     hth_attention_prepare(exe, &pass);
-    hth_pool_run(exe->backend->pool, work_warm, exe);
+    uint32_t state = hth_float_enter();
+    for (int s = 0; s < exe->n_stages; s++) warm_stage(exe, &exe->stages[s], &exe->workers[0]);
+    hth_float_leave(state);
+    if (exe->state_base) memset(exe->state_base, 0, exe->slot_bytes);
     exe->frame.pass = NULL;
     return HEARTH_OK;
 }

@@ -1,0 +1,41 @@
+/* Where weights lie while an engine is open, and making them present there. */
+#ifndef HTH_ENGINE_RESIDENCY_H
+#define HTH_ENGINE_RESIDENCY_H
+
+#include "base/arena.h"
+#include "base/options.h"
+#include "engine/arrival.h"
+#include "gguf/gguf.h"
+
+typedef struct hth_residency {
+    const hth_gguf *gguf;
+    int n_files;
+    hth_file_view *files; /* where the program's weights are: the mappings, or the copies */
+    hth_arena *copies;    /* option load=read */
+    int *descriptors;
+    size_t page;
+    bool copy, lock;
+    bool may_ask;    /* the system tells which pages of the files are there */
+    bool pending;    /* weights may still be arriving; the engine's thread clears it */
+    int64_t idle_ms; /* a pause after which a call looks whether weights are still there */
+    uint64_t last_use_ns;
+    hth_arrival arrival;
+} hth_residency;
+
+/* Find out where weights will lie. Touches nothing. Free it also after a failure; gguf outlives it. */
+hearth_status hth_residency_create(hth_residency *residency, const hth_gguf *gguf, const hearth_options *options,
+                                   hearth_error *err);
+
+/* Start the threads that make the weights of the program present. */
+hearth_status hth_residency_start(hth_residency *residency, const hth_program *program, hearth_error *err);
+
+/* Bytes of weights that are still to arrive. */
+uint64_t hth_residency_outstanding(const hth_residency *residency);
+
+/* At the start of a call: after a pause, populate what the system took back and add its pages to *refaults. HEARTH_IO
+ * names the file that cannot be read any more. */
+hearth_status hth_residency_ready(hth_residency *residency, uint64_t *refaults, hearth_error *err);
+
+void hth_residency_free(hth_residency *residency); /* a zeroed one is ignored */
+
+#endif

@@ -1,0 +1,297 @@
+/* Opening: the bill adds up, it can be stopped anywhere and run in the background, what was wrong is said once, and
+ * however weights arrive the bits are the same. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "hearth/hearth.h"
+
+#define MODEL HEARTH_TEST_DATA "/models/tiny-gemma3-bf16.gguf"
+#define OTHER HEARTH_TEST_DATA "/models/tiny-llama-bf16.gguf"
+enum { TOKENS = 40 };
+
+/* Each read of weights takes so long. */
+static long read_delay_ms;
+
+ssize_t __real_pread(int fd, void *to, size_t size, off_t at);
+ssize_t __wrap_pread(int fd, void *to, size_t size, off_t at);
+
+ssize_t __wrap_pread(int fd, void *to, size_t size, off_t at) {
+    struct timespec delay = {0, read_delay_ms * 1000000};
+    if (read_delay_ms) nanosleep(&delay, NULL);
+    return __real_pread(fd, to, size, at);
+}
+
+static hearth_options *options_of(const char *const *pairs) {
+    hearth_options *options;
+    hearth_error err = {0};
+    assert_int_equal(hearth_options_create(&options, &err), HEARTH_OK);
+    for (; *pairs; pairs += 2)
+        if (hearth_options_set(options, pairs[0], pairs[1], &err) != HEARTH_OK) fail_msg("%s", err.text);
+    return options;
+}
+
+#define OPTIONS(...) options_of((const char *const[]){"ctx", "64", "threads", "2", __VA_ARGS__, NULL})
+
+/* The logits after a prompt, in memory of the caller's. */
+static float *logits_of(hearth_engine *engine, size_t *bytes) {
+    hearth_token tokens[TOKENS];
+    hearth_session *session;
+    hearth_model_info info;
+    hearth_error err = {0};
+    const float *logits;
+    hearth_engine_info(engine, &info);
+    for (int i = 0; i < TOKENS; i++) tokens[i] = (i * 7 + 3) % info.vocab;
+    *bytes = (size_t)info.vocab * sizeof *logits;
+    float *copy = malloc(*bytes);
+    assert_non_null(copy);
+    assert_int_equal(hearth_session_create(engine, &session, &err), HEARTH_OK);
+    if (hearth_session_sync(session, tokens, TOKENS, NULL, 0, &logits, NULL, &err) != HEARTH_OK)
+        fail_msg("%s", err.text);
+    memcpy(copy, logits, *bytes);
+    hearth_session_free(&session);
+    return copy;
+}
+
+static hearth_engine *open_with(hearth_options *options) {
+    hearth_engine *engine;
+    hearth_error err = {0};
+    if (hearth_engine_open(MODEL, options, &engine, &err) != HEARTH_OK) fail_msg("%s", err.text);
+    hearth_options_free(&options);
+    return engine;
+}
+
+static const hearth_ledger_row *find_row(const hearth_engine *engine, const char *what) {
+    const hearth_ledger_row *rows;
+    size_t n = hearth_engine_ledger(engine, &rows);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(rows[i].what, what) == 0) return &rows[i];
+    fail_msg("the ledger has no row \"%s\"", what);
+    return NULL;
+}
+
+/* ---- the bill ---- */
+
+static void exposed_times_add_up_to_the_whole(void **state) {
+    (void)state;
+    static const char *const loads[] = {"map", "read"};
+    for (size_t k = 0; k < 2; k++) {
+        read_delay_ms = k == 1 ? 20 : 0;
+        hearth_engine *engine = open_with(OPTIONS("load", loads[k]));
+        const hearth_ledger_row *rows, *weights = find_row(engine, "residency");
+        size_t n = hearth_engine_ledger(engine, &rows);
+        double exposed = 0, end = 0;
+        for (size_t i = 0; i < n; i++) {
+            assert_true(rows[i].start_ms <= rows[i].end_ms);
+            assert_true(rows[i].exposed_ms >= 0);
+            exposed += rows[i].exposed_ms;
+            if (rows[i].end_ms > end) end = rows[i].end_ms;
+        }
+        assert_true(exposed >= 0.99 * end - 0.05 && exposed <= 1.01 * end + 0.05);
+        assert_true(weights->bytes > 400000);
+        if (k == 1) assert_true(weights->exposed_ms > 0 && weights->end_ms - weights->start_ms >= 20);
+        if (k == 1) assert_int_equal(find_row(engine, "warm pass")->outstanding, weights->bytes);
+        find_row(engine, "map and directory");
+        find_row(engine, "program");
+        find_row(engine, "kernels and plan");
+        find_row(engine, "arenas");
+        find_row(engine, "warm pass");
+        hearth_engine_close(&engine);
+    }
+    read_delay_ms = 0;
+}
+
+/* ---- the bits ---- */
+
+/* A pass that did not wait would multiply by the zeros of memory that nothing has been read into. */
+static void however_weights_arrive_the_bits_are_the_same(void **state) {
+    (void)state;
+    static const struct {
+        const char *load, *early;
+        long delay_ms;
+    } ways[] = {{"map", "on", 0}, {"read", "off", 0}, {"read", "on", 0}, {"read", "on", 30}};
+    size_t bytes, other_bytes;
+    hearth_engine *engine = open_with(OPTIONS("load", "map"));
+    float *plain = logits_of(engine, &bytes);
+    hearth_engine_close(&engine);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        read_delay_ms = ways[i].delay_ms;
+        engine = open_with(OPTIONS("load", ways[i].load, "early", ways[i].early));
+        if (read_delay_ms) assert_true(find_row(engine, "residency")->end_ms == 0);
+        float *logits = logits_of(engine, &other_bytes);
+        assert_int_equal(bytes, other_bytes);
+        assert_memory_equal(logits, plain, bytes);
+        assert_true(find_row(engine, "residency")->end_ms > 0);
+        free(logits);
+        hearth_engine_close(&engine);
+    }
+    read_delay_ms = 0;
+    free(plain);
+}
+
+static void an_engine_may_be_closed_while_weights_arrive(void **state) {
+    (void)state;
+    read_delay_ms = 30;
+    hearth_engine *engine = open_with(OPTIONS("load", "read", "early", "on"));
+    hearth_engine_close(&engine);
+    read_delay_ms = 0;
+}
+
+/* ---- stopping ---- */
+
+typedef struct stopper {
+    int calls, stop_at; /* the nth call stops */
+    char stages[32][32];
+    uint64_t bytes, total;
+} stopper;
+
+static int count_calls(void *context, const hearth_open_progress *p) {
+    stopper *s = context;
+    assert_true(p->elapsed_ms >= 0 && p->bytes <= p->total && p->bytes >= s->bytes);
+    s->bytes = p->bytes;
+    s->total = p->total;
+    if (s->calls < 32) snprintf(s->stages[s->calls], sizeof s->stages[0], "%s", p->stage);
+    return ++s->calls == s->stop_at;
+}
+
+static void it_can_be_stopped_at_every_stage(void **state) {
+    (void)state;
+    hearth_options *options = OPTIONS("load", "read");
+    hearth_status status = HEARTH_CANCELLED;
+    int stages = 0;
+    read_delay_ms = 120; /* longer than it takes between two reports while it waits */
+    while (status == HEARTH_CANCELLED) {
+        stopper s = {.stop_at = ++stages};
+        const hearth_open_request request = {.path = MODEL, .options = options, .progress = count_calls, .context = &s};
+        hearth_engine *engine;
+        hearth_error err = {0};
+        status = hearth_engine_open_request(&request, &engine, &err);
+        if (status != HEARTH_OK) {
+            assert_int_equal(status, HEARTH_CANCELLED);
+            assert_null(engine);
+            assert_non_null(strstr(err.text, MODEL));
+        } else {
+            assert_string_equal(s.stages[0], "map and directory");
+            assert_string_equal(s.stages[s.calls - 1], "open");
+            assert_true(s.bytes == s.total && s.total > 0);
+        }
+        hearth_engine_close(&engine);
+    }
+    assert_int_equal(status, HEARTH_OK);
+    assert_true(stages >= 9);
+    read_delay_ms = 0;
+    hearth_options_free(&options);
+}
+
+/* ---- in the background ---- */
+
+static hearth_opening *begin(const char *path, const hearth_options *options) {
+    const hearth_open_request request = {.path = path, .options = options};
+    hearth_opening *opening;
+    hearth_error err = {0};
+    if (hearth_opening_begin(&request, &opening, &err) != HEARTH_OK) fail_msg("%s", err.text);
+    return opening;
+}
+
+static void in_the_background_it_is_the_same(void **state) {
+    (void)state;
+    size_t bytes;
+    hearth_error err = {0};
+    hearth_engine *engine = open_with(OPTIONS("load", "map"));
+    float *plain = logits_of(engine, &bytes);
+    hearth_engine_close(&engine);
+    hearth_options *options = OPTIONS("load", "read");
+    char path[] = MODEL;
+    read_delay_ms = 20;
+    hearth_opening *opening = begin(path, options);
+    assert_false(hearth_opening_is_over(opening));
+    memset(path, 'x', sizeof path - 1); /* both were copied */
+    hearth_options_free(&options);
+    if (hearth_opening_end(&opening, &engine, &err) != HEARTH_OK) fail_msg("%s", err.text);
+    assert_null(opening);
+    float *logits = logits_of(engine, &bytes);
+    assert_memory_equal(logits, plain, bytes);
+    free(logits);
+    free(plain);
+    hearth_engine_close(&engine);
+    read_delay_ms = 0;
+}
+
+static void a_cancel_that_comes_in_time_releases_all(void **state) {
+    (void)state;
+    hearth_options *options = OPTIONS("load", "read");
+    hearth_engine *engine;
+    hearth_error err = {0};
+    read_delay_ms = 50;
+    for (int i = 0; i < 10; i++) {
+        struct timespec wait = {0, i * 500000};
+        hearth_opening *opening = begin(MODEL, options);
+        nanosleep(&wait, NULL);
+        hearth_opening_cancel(opening);
+        hearth_opening_cancel(opening);
+        assert_int_equal(hearth_opening_end(&opening, &engine, &err), HEARTH_CANCELLED);
+        assert_null(engine);
+    }
+    read_delay_ms = 0;
+    hearth_options_free(&options);
+}
+
+static void what_is_wrong_is_said_at_the_end_once(void **state) {
+    (void)state;
+    hearth_engine *engine;
+    hearth_error err = {0};
+    hearth_opening *opening = begin("/nowhere/model.gguf", NULL);
+    assert_int_equal(hearth_opening_end(&opening, &engine, &err), HEARTH_NOT_FOUND);
+    assert_non_null(strstr(err.text, "/nowhere/model.gguf"));
+    assert_null(engine);
+    assert_null(opening);
+    assert_int_equal(hearth_opening_end(&opening, &engine, &err), HEARTH_BAD_ARGUMENT);
+}
+
+/* ---- with a tokenizer ---- */
+
+static void a_tokenizer_changes_hands_when_it_opens(void **state) {
+    (void)state;
+    hearth_options *options = OPTIONS("memory", "0"), *tight = OPTIONS("memory", "4096");
+    hearth_tokenizer *tokenizer;
+    hearth_engine *engine;
+    hearth_error err = {0};
+    assert_int_equal(hearth_tokenizer_open(OTHER, NULL, &tokenizer, &err), HEARTH_OK);
+    hearth_open_request request = {.path = MODEL, .options = options, .tokenizer = tokenizer};
+    assert_int_equal(hearth_engine_open_request(&request, &engine, &err), HEARTH_BAD_ARGUMENT);
+    assert_non_null(strstr(err.text, OTHER));
+    request.path = OTHER;
+    request.options = tight;
+    assert_int_equal(hearth_engine_open_request(&request, &engine, &err), HEARTH_OVER_BUDGET);
+    assert_true(hearth_tokenizer_size(tokenizer) > 0); /* still ours */
+    request.options = options;
+    if (hearth_engine_open_request(&request, &engine, &err) != HEARTH_OK) fail_msg("%s", err.text);
+    assert_ptr_equal(hearth_engine_tokenizer(engine), tokenizer);
+    hearth_engine_close(&engine);
+    hearth_options_free(&options);
+    hearth_options_free(&tight);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exposed_times_add_up_to_the_whole),
+        cmocka_unit_test(however_weights_arrive_the_bits_are_the_same),
+        cmocka_unit_test(an_engine_may_be_closed_while_weights_arrive),
+        cmocka_unit_test(it_can_be_stopped_at_every_stage),
+        cmocka_unit_test(in_the_background_it_is_the_same),
+        cmocka_unit_test(a_cancel_that_comes_in_time_releases_all),
+        cmocka_unit_test(what_is_wrong_is_said_at_the_end_once),
+        cmocka_unit_test(a_tokenizer_changes_hands_when_it_opens),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
