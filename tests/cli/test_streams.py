@@ -135,7 +135,7 @@ class Terminals(ProgramTest):
     def test_run(self):
         text, seen = self.on_terminal(SHORT)
         self.assertEqual(text, self.succeed(*SHORT))
-        self.assertIn("opening the model", seen)
+        self.assertIn("reading the prompt", seen)
         self.assertIn("stop: length", seen)
         self.assertEqual(seen.rsplit("\x1b[K", 1)[1].count("\n"), 1)  # the progress line is wiped before the summary
 

@@ -66,7 +66,7 @@ static void run(op_fn *op, int threads, float *out) {
     const int32_t rows[ROWS] = {0, 1, 2, 3, 4}, slot = 0, *no_blocks = NULL;
     const int64_t positions[ROWS] = {0, 1, 2, 3, 4}, seq_rows[] = {0, ROWS};
     hth_pass_fault fault;
-    hth_pass pass = {ROWS, ROWS, 1, rows, positions, seq_rows, &no_blocks, &slot, NULL, 0, &fault, rows, 0};
+    hth_pass pass = {ROWS, ROWS, 1, rows, positions, seq_rows, &no_blocks, &slot, NULL, 0, &fault, rows, NULL, 0};
     assert_int_equal(type->run(exe, &pass, &err), HEARTH_OK);
     memcpy(out, type->logits(exe), (size_t)(ROWS * p->n_vocab) * sizeof *out);
     type->free(&exe);

@@ -62,7 +62,8 @@ static void warm_attention(hth_executable *exe, int i, hth_worker *w) {
                        .m = w->pm,
                        .l = w->pl,
                        .o = w->po};
-    for (size_t r = 0; r < sizeof row_counts / sizeof *row_counts && row_counts[r] <= exe->chunk_rows; r++) {
+    int64_t most_rows = hth_min(exe->chunk_rows, exe->plan.extents.value[HTH_ROWS]);
+    for (size_t r = 0; r < sizeof row_counts / sizeof *row_counts && row_counts[r] <= most_rows; r++) {
         a.rows = row_counts[r];
         for (int64_t k = 0; k < a.rows; k++) {
             w->lo[k] = 0;
