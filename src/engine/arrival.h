@@ -66,11 +66,6 @@ hearth_status hth_arrival_plan(hth_arrival *arrival, const hth_program *program,
 hearth_status hth_arrival_start(hth_arrival *arrival, int threads, hth_bring_fn *bring, void *context,
                                 hearth_error *err);
 
-/* All threads are done with it. */
-static inline bool hth_arrival_is_over(const hth_arrival *a) {
-    return hth_frontier_reached(&a->frontier, a->all_ops + 1);
-}
-
 /* Ask the threads to leave out the rest. */
 void hth_arrival_stop(hth_arrival *arrival);
 

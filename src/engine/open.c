@@ -185,7 +185,11 @@ static hearth_status await_weights(hearth_engine *e, hearth_error *err) {
 }
 
 hearth_status hth_engine_file_check(hearth_engine *e, hearth_error *err) {
-    if (e->residency.pending && hth_arrival_is_over(&e->residency.arrival)) HTH_TRY(settle(e, err));
+    hth_arrival *a = &e->residency.arrival;
+    if (e->residency.pending && hth_frontier_reached(&a->frontier, a->all_ops)) {
+        hth_frontier_wait(&a->frontier, a->all_ops + 1); /* its threads are leaving */
+        HTH_TRY(settle(e, err));
+    }
     const hth_gguf_file *lost = hth_gguf_lost_file(e->gguf);
     if (!lost) return HEARTH_OK;
     return hth_fail(err, HEARTH_IO, "'%s' became shorter while it was in use", lost->path);

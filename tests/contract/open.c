@@ -82,12 +82,20 @@ static const hearth_ledger_row *find_row(const hearth_engine *engine, const char
 
 /* ---- the bill ---- */
 
+static double now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
 static void exposed_times_add_up_to_the_whole(void **state) {
     (void)state;
     static const char *const loads[] = {"map", "read"};
     for (size_t k = 0; k < 2; k++) {
         read_delay_ms = k == 1 ? 20 : 0;
+        double before = now_ms();
         hearth_engine *engine = open_with(OPTIONS("load", loads[k]));
+        double whole = now_ms() - before;
         const hearth_ledger_row *rows, *weights = find_row(engine, "residency");
         size_t n = hearth_engine_ledger(engine, &rows);
         double exposed = 0, end = 0;
@@ -97,7 +105,8 @@ static void exposed_times_add_up_to_the_whole(void **state) {
             exposed += rows[i].exposed_ms;
             if (rows[i].end_ms > end) end = rows[i].end_ms;
         }
-        assert_true(exposed >= 0.99 * end - 0.05 && exposed <= 1.01 * end + 0.05);
+        /* Between them lies what a busy machine adds after the last row: the rows themselves have no gap. */
+        assert_true(exposed >= end - 0.001 && exposed <= whole);
         assert_true(weights->bytes > 400000);
         if (k == 1) assert_true(weights->exposed_ms > 0 && weights->end_ms - weights->start_ms >= 20);
         if (k == 1) assert_int_equal(find_row(engine, "warm pass")->outstanding, weights->bytes);
