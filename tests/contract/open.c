@@ -21,13 +21,13 @@
 enum { TOKENS = 40 };
 
 /* Each read of weights takes so long. */
-static long read_delay_ms;
+static _Atomic long read_delay_ms;
 
 ssize_t __real_pread(int fd, void *to, size_t size, off_t at);
 ssize_t __wrap_pread(int fd, void *to, size_t size, off_t at);
 
 ssize_t __wrap_pread(int fd, void *to, size_t size, off_t at) {
-    struct timespec delay = {0, read_delay_ms * 1000000};
+    struct timespec delay = {0, read_delay_ms * 1000000L};
     if (read_delay_ms) nanosleep(&delay, NULL);
     return __real_pread(fd, to, size, at);
 }
