@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,8 +28,9 @@ ssize_t __real_pread(int fd, void *to, size_t size, off_t at);
 ssize_t __wrap_pread(int fd, void *to, size_t size, off_t at);
 
 ssize_t __wrap_pread(int fd, void *to, size_t size, off_t at) {
-    struct timespec delay = {0, read_delay_ms * 1000000L};
-    if (read_delay_ms) nanosleep(&delay, NULL);
+    long delay_ms = atomic_load(&read_delay_ms);
+    struct timespec delay = {0, delay_ms * 1000000};
+    if (delay_ms) nanosleep(&delay, NULL);
     return __real_pread(fd, to, size, at);
 }
 

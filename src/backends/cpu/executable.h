@@ -294,8 +294,9 @@ void hth_experts_work(hth_executable *exe, const hth_stage *stage, int64_t rows,
 bool hth_experts_idle(const hth_stage *stage, int64_t rows); /* nothing to do for so many rows, not even a barrier */
 void hth_experts_done(hth_executable *exe, const hth_stage *stage); /* by worker 0, after the stage's barrier */
 bool hth_experts_alike(const hth_executable *exe, int a, int b);    /* two steps have the same kernels */
-/* So many rows that go to the first experts; leaves no trace. */
-void hth_experts_warm(hth_executable *exe, const hth_stage *stage, int64_t rows, hth_worker *worker);
+/* So many rows that go to the first experts, whose weights are zeros; leaves no trace. */
+void hth_experts_warm(hth_executable *exe, const hth_stage *stage, int64_t rows, const void *zeros, hth_worker *worker);
+int64_t hth_experts_row_bytes(const hth_executable *exe); /* the longest of any matrix; 0 without experts */
 void hth_experts_free(hth_executable *exe);
 const hth_op *hth_experts_op(const hth_executable *exe, int step);
 

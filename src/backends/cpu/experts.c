@@ -376,11 +376,20 @@ bool hth_experts_alike(const hth_executable *exe, int a, int b) {
     return x->glu == y->glu && x->quantize == y->quantize;
 }
 
+int64_t hth_experts_row_bytes(const hth_executable *exe) {
+    int64_t bytes = 0;
+    for (int i = 0; i < exe->n_experts; i++)
+        for (int k = 0; k < HTH_EXPERT_MATRICES; k++) bytes = hth_max(bytes, exe->experts[i].products[k].row_bytes);
+    return bytes;
+}
+
 /* Zeros for numbers. */
-void hth_experts_warm(hth_executable *exe, const hth_stage *stage, int64_t rows, hth_worker *w) {
-    const hth_experts_step *s = &exe->experts[stage->first];
+void hth_experts_warm(hth_executable *exe, const hth_stage *stage, int64_t rows, const void *zeros, hth_worker *w) {
+    hth_experts_step warm = exe->experts[stage->first];
+    const hth_experts_step *s = &warm;
     hth_experts_room *room = &exe->room;
     if (stage->phase != OUT) return;
+    for (int i = 0; i < HTH_EXPERT_MATRICES; i++) warm.products[i].bias = NULL;
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < s->used; j++) {
             s->routing.base[r * s->routing.ld + j] = (float)j;
@@ -388,6 +397,7 @@ void hth_experts_warm(hth_executable *exe, const hth_stage *stage, int64_t rows,
         }
     group_pairs(room, s, rows);
     hth_expert_acquire(exe->store, s->layer, room->ids, room->active, room->leases);
+    for (int i = 0; i < HTH_EXPERT_MATRICES; i++) room->leases[0].matrix[i] = zeros;
     for (int64_t pair = 0; rows > 1 && pair < rows * s->used; pair++) gather_pair(exe, s, pair);
     run_in(exe, s, HTH_EXPERT_GATE, 0, 0, hth_min(16, s->f), rows > 1, w);
     run_in(exe, s, HTH_EXPERT_UP, 0, 0, hth_min(16, s->f), rows > 1, w);

@@ -2,8 +2,8 @@
  * activations, scratch, the first logits, and state that is put back to zeros: no call reads any of it before it has
  * written it.
  *
- * Layers repeat each other's kernels, so a kernel that was run for one is not run for the next: the pass costs the same
- * for two layers and for eighty, and touches the weights of few.
+ * Weights are zeros of its own: those of the model may still be on their way. Layers repeat each other's kernels, so a
+ * kernel that was run for one is not run for the next: the pass costs the same for two layers and for eighty.
  */
 #include <string.h>
 
@@ -12,6 +12,8 @@
 /* Row counts that lead through every way of a linear: those for few rows, and tiles of each height (12, 8, 6, 4, 2, 1,
  * largest first). */
 static const int64_t row_counts[] = {1, 2, 7, 11, 15};
+
+enum { COLUMNS = 16 }; /* of a linear */
 
 static bool same_unit(const hth_unit *a, const hth_unit *b) {
     return a->run == b->run && a->kernel.act == b->kernel.act &&
@@ -25,20 +27,30 @@ static void warm_append(const hth_executable *exe, const hth_unit *u, hth_worker
                         (float *)w->attention + kv->shape.dk * HTH_KV_BLOCK, 0);
 }
 
-static void warm_unit(hth_executable *exe, int i, hth_worker *w) {
+static void warm_unit(hth_executable *exe, int i, const void *zeros, hth_worker *w) {
     const hth_unit *u = &exe->units[i];
     for (int k = 0; k < i; k++)
         if (same_unit(&exe->units[k], u)) return;
-    if (u->op && u->op->opcode == HTH_OP_KV_APPEND) warm_append(exe, u, w);
-    else u->run(exe, u, 0, 1, w);
+    if (u->op && u->op->opcode == HTH_OP_KV_APPEND) {
+        warm_append(exe, u, w);
+        return;
+    }
+    hth_unit warm = *u;
+    warm.table = zeros;
+    for (int k = 0; k < 2; k++)
+        if (warm.w[k]) warm.w[k] = zeros;
+    warm.run(exe, &warm, 0, 1, w);
 }
 
-static void warm_linear(hth_executable *exe, int i, int64_t most_rows, hth_worker *w) {
+static void warm_linear(hth_executable *exe, int i, int64_t most_rows, const void *zeros, hth_worker *w) {
     const hth_linear_step *s = &exe->linears[i];
     for (int k = 0; k < i; k++)
         if (exe->linears[k].run == s->run && exe->linears[k].args.k == s->args.k) return;
+    hth_linear args = s->args;
+    args.w = zeros;
+    if (args.bias) args.bias = zeros;
     for (size_t r = 0; r < sizeof row_counts / sizeof *row_counts && row_counts[r] <= most_rows; r++)
-        s->run(&s->args, 0, hth_min(16, s->columns), 0, row_counts[r], w->linear);
+        s->run(&args, 0, hth_min(COLUMNS, s->columns), 0, row_counts[r], w->linear);
 }
 
 static void warm_attention(hth_executable *exe, int i, hth_worker *w) {
@@ -75,37 +87,60 @@ static void warm_attention(hth_executable *exe, int i, hth_worker *w) {
     }
 }
 
-static void warm_scan(hth_executable *exe, int i, hth_worker *w) {
+static void warm_scan(hth_executable *exe, int i, const void *zeros, hth_worker *w) {
     for (int k = 0; k < i; k++)
         if (exe->scans[k].op->opcode == exe->scans[i].op->opcode) return;
-    hth_scan_warm(exe, &exe->scans[i], w);
+    hth_scan_step warm = exe->scans[i];
+    for (int k = 0; k < 2; k++)
+        if (warm.w[k]) warm.w[k] = zeros;
+    hth_scan_warm(exe, &warm, w);
 }
 
-static void warm_experts(hth_executable *exe, const hth_stage *stage, int64_t most_rows, hth_worker *w) {
+static void warm_experts(hth_executable *exe, const hth_stage *stage, int64_t most_rows, const void *zeros,
+                         hth_worker *w) {
     for (int k = 0; k < stage->first; k++)
         if (hth_experts_alike(exe, k, stage->first)) return;
     for (size_t r = 0; r < sizeof row_counts / sizeof *row_counts && row_counts[r] <= most_rows; r++)
-        hth_experts_warm(exe, stage, row_counts[r], w);
+        hth_experts_warm(exe, stage, row_counts[r], zeros, w);
 }
 
-static void warm_stage(hth_executable *exe, const hth_stage *stage, hth_worker *w) {
+static void warm_stage(hth_executable *exe, const hth_stage *stage, const void *zeros, hth_worker *w) {
     int64_t most_rows = exe->plan.extents.value[stage->domain];
     switch (stage->kind) {
     case HTH_STAGE_ROWS:
-        for (int i = 0; i < stage->count; i++) warm_unit(exe, stage->first + i, w);
+        for (int i = 0; i < stage->count; i++) warm_unit(exe, stage->first + i, zeros, w);
         break;
     case HTH_STAGE_LINEAR:
-        for (int i = 0; i < stage->count; i++) warm_linear(exe, stage->first + i, most_rows, w);
+        for (int i = 0; i < stage->count; i++) warm_linear(exe, stage->first + i, most_rows, zeros, w);
         break;
     case HTH_STAGE_ATTENTION: warm_attention(exe, stage->first, w); break;
-    case HTH_STAGE_SCAN: warm_scan(exe, stage->first, w); break;
-    case HTH_STAGE_EXPERTS: warm_experts(exe, stage, most_rows, w); break;
+    case HTH_STAGE_SCAN: warm_scan(exe, stage->first, zeros, w); break;
+    case HTH_STAGE_EXPERTS: warm_experts(exe, stage, most_rows, zeros, w); break;
     case HTH_STAGE_MERGE: break; /* its kernels are attention's */
     }
 }
 
+/* The most bytes of weights that a kernel reads here: some columns, or a row of a vector or table. */
+static size_t zero_bytes(const hth_executable *exe) {
+    int64_t bytes = hth_experts_row_bytes(exe) * COLUMNS;
+    for (int i = 0; i < exe->n_linears; i++)
+        bytes = hth_max(
+            bytes, hth_max(exe->linears[i].args.row_bytes * COLUMNS, exe->linears[i].columns * (int64_t)sizeof(float)));
+    for (int i = 0; i < exe->n_units; i++)
+        bytes = hth_max(bytes, hth_max(exe->units[i].table_row_bytes, exe->units[i].n * (int64_t)sizeof(float)));
+    for (int i = 0; i < exe->n_scans; i++)
+        for (int k = 0; k < HTH_OP_WEIGHTS; k++) {
+            hth_tensor_id id = exe->scans[i].op->weight[k];
+            if (id == HTH_NONE) continue;
+            int64_t n = hth_tensor_elements(&exe->program->tensors[id], &exe->plan.extents);
+            bytes = hth_max(bytes, n * (int64_t)sizeof(float));
+        }
+    return (size_t)bytes;
+}
+
 hearth_status hth_cpu_warm(hth_executable *exe, hearth_error *err) {
-    (void)err;
+    hth_arena zeros;
+    HTH_TRY(hth_arena_reserve(&zeros, zero_bytes(exe), "the weights of the warm pass", err));
     static const int32_t token, out_row, block, slot;
     hth_pass_fault fault;
     static const int64_t position, seq_rows[2] = {0, 1};
@@ -124,9 +159,10 @@ hearth_status hth_cpu_warm(hth_executable *exe, hearth_error *err) {
     hth_faults_begin(exe, &pass);
     hth_attention_prepare(exe, &pass);
     uint32_t state = hth_float_enter();
-    for (int s = 0; s < exe->n_stages; s++) warm_stage(exe, &exe->stages[s], &exe->workers[0]);
+    for (int s = 0; s < exe->n_stages; s++) warm_stage(exe, &exe->stages[s], zeros.base, &exe->workers[0]);
     hth_float_leave(state);
     if (exe->state_base) memset(exe->state_base, 0, exe->slot_bytes);
     exe->frame.pass = NULL;
+    hth_arena_unmap(&zeros);
     return HEARTH_OK;
 }
