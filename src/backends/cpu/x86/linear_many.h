@@ -46,27 +46,20 @@ typedef struct tile_rows {
  */
 typedef void tile_fn(const void *panels, int64_t blocks, const tile_rows *x, float *sums);
 
-/* Blocks of sixteen columns into a panel. What lies `ahead` bytes behind them is fetched meanwhile. */
-typedef void unpack_fn(const uint8_t *const columns[PANEL], int64_t blocks, int64_t ahead, void *panel);
+/* Blocks of sixteen columns into a panel. As many bytes from `ahead` on are fetched meanwhile. */
+typedef void unpack_fn(const uint8_t *const columns[PANEL], int64_t blocks, const char *ahead, void *panel);
 
-/* One block of sixteen columns; defined by the including file. */
-HTH_INLINE void fill32(const many_format32 *f, const uint8_t *const column[PANEL], panel32 *p);
-HTH_INLINE void fill256(const many_format256 *f, const uint8_t *const column[PANEL], panel256 *p);
-
-/* Into the second cache: the first one has the panels. */
-HTH_INLINE void fetch_ahead(const uint8_t *const column[PANEL], int64_t ahead, int bytes) {
-    for (int i = 0; i < PANEL; i++)
-        for (int at = 0; at < bytes; at += 64) _mm_prefetch((const char *)column[i] + ahead + at, _MM_HINT_T1);
-}
+/* One block of sixteen columns, while as many bytes from `ahead` on are fetched; defined by the including file. */
+HTH_INLINE void fill32(const many_format32 *f, const uint8_t *const column[PANEL], const char *ahead, panel32 *p);
+HTH_INLINE void fill256(const many_format256 *f, const uint8_t *const column[PANEL], const char *ahead, panel256 *p);
 
 #define UNPACK(name, dtype, block)                                                                                     \
-    static void unpack_##name(const uint8_t *const columns[PANEL], int64_t blocks, int64_t ahead, void *panel) {       \
-        const uint8_t *column[PANEL];    /* our own: stores to the panel might change the caller's */                  \
-        const int stretch = 256 / block; /* blocks that are fetched together */                                        \
+    static void unpack_##name(const uint8_t *const columns[PANEL], int64_t blocks, const char *ahead, void *panel) {   \
+        const int64_t bytes = PANEL * format_##name.bytes;                                                             \
+        const uint8_t *column[PANEL]; /* our own: stores to the panel might change the caller's */                     \
         HTH_UNROLL for (int i = 0; i < PANEL; i++) column[i] = columns[i];                                             \
         for (int64_t b = 0; b < blocks; b++) {                                                                         \
-            if (b % stretch == 0) fetch_ahead(column, ahead, stretch *format_##name.bytes);                            \
-            fill##block(&MANY_FORMAT(name), column, (panel##block *)panel + b);                                        \
+            fill##block(&MANY_FORMAT(name), column, ahead + b * bytes, (panel##block *)panel + b);                     \
             HTH_UNROLL for (int i = 0; i < PANEL; i++) column[i] += format_##name.bytes;                               \
         }                                                                                                              \
     }
@@ -130,30 +123,30 @@ static void strip(const many_format *f, const hth_linear *a, const void *panels,
     }
 }
 
-/* A slice of the columns of a panel from c on; those from c1 on repeat the last one. What comes next is the next slice
- * of the columns, or behind the last one the first slice of the next group. */
+/* A slice of the columns of a panel from c on; those from c1 on repeat the last one. */
 static void unpack(const many_format *f, const hth_linear *a, int64_t c, int64_t c1, int64_t b, int64_t blocks,
-                   void *panel) {
+                   const char *ahead, void *panel) {
     const uint8_t *column[PANEL];
     for (int64_t i = 0; i < PANEL; i++) {
         int64_t n = c + i < c1 ? c + i : c1 - 1;
         column[i] = (const uint8_t *)a->w + n * a->row_bytes + b * f->bytes;
     }
-    int64_t ahead = blocks * f->bytes;
-    if (b + blocks == a->q->blocks) ahead = GROUP * PANEL * a->row_bytes - b * f->bytes;
     f->unpack(column, blocks, ahead, panel);
 }
 
-/* Rows r0..r1-1 (at most ROWS) of a group of panels, slice by slice. */
+/* Rows r0..r1-1 (at most ROWS) of a group of panels, slice by slice. Memory is read in one stream: while a group is
+ * unpacked, the next one is fetched. */
 static void group(const many_format *f, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1,
                   char *scratch) {
     enum { TILE = PANELS * PANEL };
     float *sums = (float *)(scratch + GROUP * PANEL_BYTES);
     side *sides = (side *)(scratch + GROUP * (PANEL_BYTES + SUMS_BYTES));
     const int64_t blocks = a->q->blocks, most = SLICE / a->q->block, panels = (c1 - c0 + TILE - 1) / TILE * PANELS;
+    const char *ahead = (const char *)a->w + c1 * a->row_bytes;
     for (int64_t b = 0, left = (blocks + most - 1) / most, n; b < blocks; b += n, left--) {
         n = (blocks - b + left - 1) / left; /* slices of equal length, not a short one at the end */
-        for (int64_t p = 0; p < panels; p++) unpack(f, a, c0 + p * PANEL, c1, b, n, scratch + p * PANEL_BYTES);
+        for (int64_t p = 0; p < panels; p++, ahead += n * PANEL * f->bytes)
+            unpack(f, a, c0 + p * PANEL, c1, b, n, ahead, scratch + p * PANEL_BYTES);
         for (int64_t r = r0; r < r1; r += STRIP) {
             place at = {r, r1 - r < STRIP ? r1 : r + STRIP, 0, 0, b, n};
             if (a->q->block == 32) strip_sides(f, a->q, at, sides);
@@ -170,6 +163,7 @@ static void group(const many_format *f, const hth_linear *a, int64_t c0, int64_t
 static void many(const many_format *f, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1,
                  void *scratch) {
     const int64_t columns = (r1 - r0 <= STRIP ? PANELS : GROUP) * PANEL;
+    fetch((const char *)a->w + c0 * a->row_bytes, (c1 - c0 < columns ? c1 - c0 : columns) * a->row_bytes);
     for (int64_t r = r0; r < r1; r += ROWS)
         for (int64_t c = c0; c < c1; c += columns)
             group(f, a, c, c1 - c < columns ? c1 : c + columns, r, r1 - r < ROWS ? r1 : r + ROWS, scratch);

@@ -9,7 +9,7 @@ enum {
     SIDE_SUB_32 = 16,
     PREFETCH = 12288
 };
-#define FEW_ROWS(X, ...) X(__VA_ARGS__, 1) X(__VA_ARGS__, 2)
+#define FEW_ROWS(X, ...) X(__VA_ARGS__, 1) X(__VA_ARGS__, 2) X(__VA_ARGS__, 3) X(__VA_ARGS__, 4)
 #define FEW_FORMAT(name) wide_##name
 typedef wide32 few_format32;
 typedef wide256 few_format256;
