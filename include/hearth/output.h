@@ -40,7 +40,10 @@ extern "C" {
     X(NEMOTRON, "nemotron")           /* Nemotron Nano 2: <TOOLCALL>[...]</TOOLCALL> */                                \
     X(COMMAND_R, "command-r")         /* Command R7B, Command A: <|START_ACTION|>[...] */                              \
     X(APERTUS, "apertus")             /* Apertus: <|tools_prefix|>[{"NAME": {...}}] */                                 \
-    X(LFM2, "lfm2")                   /* LFM2, LFM2.5: <|tool_call_start|>[f(a='x')] */
+    X(LFM2, "lfm2")                   /* LFM2, LFM2.5: <|tool_call_start|>[f(a='x')] */                                \
+    X(APRIEL, "apriel")               /* Apriel, MiniMax M1: <tool_calls>[...]</tool_calls> */                         \
+    X(GIGACHAT, "gigachat")           /* GigaChat 3: <|function_call|>{...} */                                         \
+    X(MINICPM, "minicpm")             /* MiniCPM 5: <function name="..."><param name="..."> */
 
 typedef enum hearth_output_format {
 #define X(name, text) HEARTH_OUTPUT_##name,

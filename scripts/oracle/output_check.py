@@ -37,7 +37,8 @@ TEXTS = [("", ""), ("", "Let me look."), ("I need\na tool.", ""), ("I need a too
 # What ends a turn, and is the end of a generation.
 ENDS = re.compile(r"(\s|<\|im_end\|>|</s>|<\|eot_id\|>|<\|eom_id\|>|<turn\|>|<\|tool_response>|<\|end_of_text\|>"
                   r"|<\|end_of_turn\|>|<seed:eos>|\[e~\[|<｜end▁of▁sentence｜>|<\|END_OF_TURN_TOKEN\|>|<SPECIAL_12>"
-                  r"|<\|assistant_end\|>|<\|user\|>|<\|observation\|>|<\|return\|>)+$")
+                  r"|<\|assistant_end\|>|<\|user\|>|<\|observation\|>|<\|return\|>|<sep>|<\|role_end\|>|<\|end\|>"
+                  r"|<\|message_sep\|>|<end_of_sentence>|<\|START_OF_TURN_TOKEN\|>|<\|CHATBOT_TOKEN\|>)+$")
 
 
 def environment():
@@ -98,7 +99,7 @@ def parse(tool, path, prompt, answer, folder):
     return run.stdout.decode().splitlines()
 
 
-def problem(lines, reasoning, text, calls):
+def problem(form, lines, reasoning, text, calls):
     found = [re.match(r"call (\S+) (.*?)(?: id=\S+)?$", line).groups() for line in lines if line.startswith("call ")]
     if [name for name, _ in found] != [name for name, _ in calls]:
         return "calls"
@@ -107,6 +108,8 @@ def problem(lines, reasoning, text, calls):
             return f"arguments {got}"
     shown = {kind: "".join(json.loads(line[len(kind) + 1:]) for line in lines if line.startswith(kind + " "))
              for kind in ("content", "reasoning")}
+    if form == "harmony" and not shown["content"]:
+        shown = {"content": text, "reasoning": reasoning}  # the template shows text before a call as analysis
     if any(line.startswith(("broken", "withdrawn")) for line in lines) or shown["content"] != text:
         return "content"
     return "reasoning" if shown["reasoning"] not in ("", reasoning) else None
@@ -129,7 +132,7 @@ def check(tool, path, folder, verbose):
                 refused += 1
                 continue
             form, *lines = parse(tool, path, prompt, answer, folder)
-            what = problem(lines, reasoning, text, calls)
+            what = problem(form, lines, reasoning, text, calls)
             if what is None:
                 agreed += 1
             else:

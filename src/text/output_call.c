@@ -277,6 +277,12 @@ static hth_step close_step(hth_parser *p) {
     }
     bool closed = p->closed > 0 || close[0] == NULL || p->section >= 0;
     p->closed = 0;
+    /* One object after another, where a list of them is meant. */
+    if (!closed && p->call->body == HTH_BODY_ENVELOPE && p->at < p->text.size && p->text.data[p->at] == '{') {
+        p->call_start = p->at;
+        hth_output_envelope_begin(p);
+        return HTH_TURN;
+    }
     rest(p);
     if (closed || p->phase != HTH_PHASE_TEXT) return HTH_TURN;
     p->fault = "text stands between a tool call and its closing marker";

@@ -25,6 +25,9 @@ static const hth_output_tags dsml_tags = {.key_open = "<｜DSML｜parameter name
                                           .nested = "<｜DSML｜parameter name=\"",
                                           .says_string = true};
 
+static const hth_output_tags minicpm_tags = {
+    .key_open = "<param name=\"", .key_close = "\">", .value_close = "</param>", .nested = "<param name=\""};
+
 /* A JSON object, or a list of them, between two markers. */
 #define JSON_CALLS(opener, closer)                                                                                     \
     {.open = opener, .lead = "{", .body = HTH_BODY_ENVELOPE, .close = {closer}}, {                                     \
@@ -126,6 +129,15 @@ static const hth_output_syntax syntaxes[HEARTH_OUTPUT_FORMAT_COUNT] = {
                                           .lead = "[",
                                           .body = HTH_BODY_KEYED_LIST,
                                           .close = {"<|tools_suffix|>"}}}},
+    [HEARTH_OUTPUT_APRIEL] = {.think_open = "Here are my reasoning steps:",
+                              .think_close = "[BEGIN FINAL RESPONSE]",
+                              .calls = {JSON_CALLS("<tool_calls>", "</tool_calls>")}},
+    [HEARTH_OUTPUT_GIGACHAT] = {THINK, .calls = {JSON_CALLS("<|function_call|>", NULL)}},
+    [HEARTH_OUTPUT_MINICPM] = {THINK, .calls = {{.open = "<function name=\"",
+                                                 .name_end = "\">",
+                                                 .body = HTH_BODY_TAGGED,
+                                                 .close = {"</function>"},
+                                                 .tags = &minicpm_tags}}},
     [HEARTH_OUTPUT_LFM2] =
         {THINK, .calls = {{.open = "<|tool_call_start|>", .body = HTH_BODY_PYTHON, .close = {"<|tool_call_end|>"}}}},
 };
@@ -180,7 +192,10 @@ static const struct {
     {{"<arg_key>"}, HEARTH_OUTPUT_GLM},
     {{"<function=", "<parameter="}, HEARTH_OUTPUT_QWEN_XML},
     {{"<function="}, HEARTH_OUTPUT_FUNCTIONARY},
+    {{"<tool_calls>", "</tool_calls>"}, HEARTH_OUTPUT_APRIEL},
     {{"<tool_call>", "</tool_call>"}, HEARTH_OUTPUT_HERMES},
+    {{"<|function_call|>"}, HEARTH_OUTPUT_GIGACHAT},
+    {{"<function name=", "<param name="}, HEARTH_OUTPUT_MINICPM},
     {{"<|START_ACTION|>"}, HEARTH_OUTPUT_COMMAND_R},
     {{"<|tools_prefix|>"}, HEARTH_OUTPUT_APERTUS},
     {{"<|tool_call_start|>"}, HEARTH_OUTPUT_LFM2},

@@ -38,6 +38,7 @@ static hth_match find_marker(hth_parser *p, marker *out) {
     } else {
         if (p->fault != NULL) try_marker(p, &f, FAULT_CLOSE, p->fault_close, -1);
         if (p->blank || s->think_anywhere) try_marker(p, &f, THINK_OPEN, s->think_open, -1);
+        if (p->blank) try_marker(p, &f, DROPPED, s->think_close, -1); /* of reasoning that was never opened */
         for (int i = 0; i < HTH_OUTPUT_MAX_MARKERS; i++) {
             try_marker(p, &f, DROPPED, s->dropped[i], -1);
             if (p->fence.byte != 0) continue;
