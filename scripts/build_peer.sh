@@ -8,7 +8,7 @@
 set -eu
 
 version=0.3.36
-tools="llama-bench llama-perplexity llama-quantize llama-completion llama-tokenize llama-server"
+tools="llama-bench llama-batched-bench llama-perplexity llama-quantize llama-completion llama-tokenize llama-server"
 peer="${HEARTH_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hearth}/peer"
 archive="$peer/llama_cpp_python-$version.tar.gz"
 source="$peer/llama_cpp_python-$version/vendor/llama.cpp"

@@ -53,6 +53,7 @@ typedef struct hth_bench_point {
     double median, least, most;
     double trend; /* what its neighbours let expect; 0 for the first */
     bool step;    /* more than HTH_BENCH_STEP times that */
+    hth_bench_cost cost;
 } hth_bench_point;
 
 #define HTH_BENCH_STEP 1.15
@@ -123,9 +124,10 @@ bool hth_bench_limits_differ(const hth_bench *b); /* before and after: by more t
 hth_bench_cost hth_bench_cost_now(const hearth_engine *engine);
 hth_bench_cost hth_bench_cost_since(const hearth_engine *engine, hth_bench_cost before);
 /* Bytes of weights, keys and values a second over what can be read a second. */
-double hth_bench_of_read(const hth_bench *b, const hth_bench_row *row);
+double hth_bench_of_read(const hth_bench *b, const hth_bench_cost *cost, double seconds);
 /* The time that the linears' operations take at the peaks over the time that all took. */
-double hth_bench_of_peak(const hth_bench *b, const hth_bench_row *row);
+double hth_bench_of_peak(const hth_bench *b, const hth_bench_cost *cost, double seconds);
+double hth_bench_seconds(const hth_bench_row *row); /* of a measurement, at its median rate */
 void hth_bench_limits_json(hth_json *json, const hth_bench *b);
 void hth_bench_limits_table(const hth_bench *b);
 

@@ -78,20 +78,18 @@ hth_bench_cost hth_bench_cost_since(const hearth_engine *engine, hth_bench_cost 
                             now.attention_ops - before.attention_ops};
 }
 
-/* Seconds of a measurement at its median rate. */
-static double seconds_of(const hth_bench_row *row) {
+double hth_bench_seconds(const hth_bench_row *row) {
     return row->median > 0 ? (double)(row->tokens * row->sessions) / row->median : INFINITY;
 }
 
-double hth_bench_of_read(const hth_bench *b, const hth_bench_row *row) {
-    double bytes = (double)row->cost.weight_bytes + (double)row->cost.kv_bytes;
-    return bytes / b->limits.mean.read_bytes_per_s / seconds_of(row);
+double hth_bench_of_read(const hth_bench *b, const hth_bench_cost *cost, double seconds) {
+    return ((double)cost->weight_bytes + (double)cost->kv_bytes) / b->limits.mean.read_bytes_per_s / seconds;
 }
 
-double hth_bench_of_peak(const hth_bench *b, const hth_bench_row *row) {
+double hth_bench_of_peak(const hth_bench *b, const hth_bench_cost *cost, double seconds) {
     const hearth_limits *l = &b->limits.mean;
-    double least = (double)row->cost.int8_ops / l->int8_ops_per_s + (double)row->cost.float_ops / l->float_ops_per_s;
-    return least / seconds_of(row);
+    double least = (double)cost->int8_ops / l->int8_ops_per_s + (double)cost->float_ops / l->float_ops_per_s;
+    return least / seconds;
 }
 
 /* ---- Report ---- */

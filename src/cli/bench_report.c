@@ -13,7 +13,8 @@ static void first_json(hth_json *json, const hth_bench *b, bool decode) {
         hth_report_measure(json, decode ? "decode_tokens_per_s" : "prefill_tokens_per_s", row->median);
         if (!hth_bench_has_limits(b)) return;
         hth_report_measure(json, decode ? "decode_fraction_of_read" : "prefill_fraction_of_peak",
-                           decode ? hth_bench_of_read(b, row) : hth_bench_of_peak(b, row));
+                           decode ? hth_bench_of_read(b, &row->cost, hth_bench_seconds(row))
+                                  : hth_bench_of_peak(b, &row->cost, hth_bench_seconds(row)));
         return;
     }
 }
@@ -38,8 +39,8 @@ static void row_json(hth_json *json, const hth_bench *b, const hth_bench_row *ro
     hth_json_uint(json, "linear_float_ops", row->cost.float_ops);
     hth_json_uint(json, "attention_ops", row->cost.attention_ops);
     if (hth_bench_has_limits(b)) {
-        hth_report_measure(json, "fraction_of_read", hth_bench_of_read(b, row));
-        hth_report_measure(json, "fraction_of_peak", hth_bench_of_peak(b, row));
+        hth_report_measure(json, "fraction_of_read", hth_bench_of_read(b, &row->cost, hth_bench_seconds(row)));
+        hth_report_measure(json, "fraction_of_peak", hth_bench_of_peak(b, &row->cost, hth_bench_seconds(row)));
     }
     hth_bench_ops_json(json, b, row);
     hth_json_close(json, '}');
@@ -81,7 +82,8 @@ static void put_row(const hth_bench *b, const hth_bench_row *row) {
     if (has_batches(b)) hth_outf(" %8lld %12.2f", (long long)row->sessions, row->median / (double)row->sessions);
     hth_outf(" %12.2f %12.2f %12.2f", row->median, row->least, row->most);
     if (hth_bench_has_limits(b))
-        hth_outf(" %7.1f%% %7.1f%%", 100 * hth_bench_of_read(b, row), 100 * hth_bench_of_peak(b, row));
+        hth_outf(" %7.1f%% %7.1f%%", 100 * hth_bench_of_read(b, &row->cost, hth_bench_seconds(row)),
+                 100 * hth_bench_of_peak(b, &row->cost, hth_bench_seconds(row)));
     hth_outf("\n");
 }
 

@@ -56,9 +56,11 @@ int hth_bench_sweep_parse(const char *text, hth_numbers *out) {
 
 static hearth_status measure(hth_bench *b, hth_bench_point *point, int64_t rep, hearth_error *err) {
     hearth_status status = hth_bench_go_to(b, 1, b->depths.values[0], err);
+    hth_bench_cost before = hth_bench_cost_now(b->engine);
     uint64_t start = hth_now_ns();
     if (status == HEARTH_OK) status = hth_bench_append(b, point->rows, HEARTH_OUTPUT_LAST, NULL, 0, err);
     point->ms[rep] = hth_ms_since(start);
+    point->cost = hth_bench_cost_since(b->engine, before);
     return status;
 }
 
@@ -111,6 +113,10 @@ void hth_bench_sweep_json(hth_json *json, const hth_bench *b) {
         hth_report_measure(json, "most", p->most);
         if (p->trend > 0) hth_report_measure(json, "of_trend", p->median / p->trend);
         hth_json_bool(json, "step", p->step);
+        if (hth_bench_has_limits(b)) {
+            hth_report_measure(json, "fraction_of_read", hth_bench_of_read(b, &p->cost, p->median * 1e-3));
+            hth_report_measure(json, "fraction_of_peak", hth_bench_of_peak(b, &p->cost, p->median * 1e-3));
+        }
         hth_json_close(json, '}');
     }
     hth_json_close(json, ']');
@@ -118,13 +124,18 @@ void hth_bench_sweep_json(hth_json *json, const hth_bench *b) {
 }
 
 void hth_bench_sweep_table(const hth_bench *b) {
+    bool limits = hth_bench_has_limits(b);
     if (b->sweep.count == 0) return;
-    hth_outf("\none pass after %lld tokens\n%8s %12s %12s %12s %12s %9s\n", (long long)b->depths.values[0], "rows",
-             "ms", "ms a row", "least", "most", "of trend");
+    hth_outf("\none pass after %lld tokens\n%8s %12s %12s %12s %12s", (long long)b->depths.values[0], "rows", "ms",
+             "ms a row", "least", "most");
+    hth_outf("%s %9s\n", limits ? "  of read  of peak" : "", "of trend");
     for (size_t i = 0; i < b->sweep.count; i++) {
         const hth_bench_point *p = &b->points[i];
         hth_outf("%8lld %12.3f %12.4f %12.3f %12.3f", (long long)p->rows, p->median, p->median / (double)p->rows,
                  p->least, p->most);
+        if (limits)
+            hth_outf(" %7.1f%% %7.1f%%", 100 * hth_bench_of_read(b, &p->cost, p->median * 1e-3),
+                     100 * hth_bench_of_peak(b, &p->cost, p->median * 1e-3));
         if (p->trend > 0) hth_outf(" %9.3f%s", p->median / p->trend, p->step ? "  step" : "");
         hth_outf("\n");
     }
