@@ -2,6 +2,7 @@
 #ifndef HEARTH_HEARTH_H
 #define HEARTH_HEARTH_H
 
+#include "hearth/constraint.h"
 #include "hearth/engine.h"
 #include "hearth/file.h"
 #include "hearth/options.h"
