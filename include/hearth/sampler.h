@@ -1,8 +1,9 @@
 /* From logits to a token.
  *
- * Order: logit bias, penalties, then (temperature 0: the largest logit, lowest id on a tie) else top-k, typical, top-p,
- * min-p, temperature, and one draw. typical and top-p look at the probabilities of the tokens that the steps before
- * left, summing to 1; min-p compares with the likeliest token. At least one token is always left.
+ * Order: what a constraint allows (if one is set), logit bias, penalties, then (temperature 0: the largest logit,
+ * lowest id on a tie) else top-k, typical, top-p, min-p, temperature, and one draw. typical and top-p look at the
+ * probabilities of the tokens that the steps before left, summing to 1; min-p compares with the likeliest token. At
+ * least one token is always left.
  *
  * The same seed, parameters, logits and history give the same token on every machine: arithmetic is the library's own,
  * and the generator is counter-based. NaN or +infinity among the logits is refused by name; -infinity forbids a token.
@@ -21,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hearth/constraint.h"
 #include "hearth/options.h"
 #include "hearth/status.h"
 #include "hearth/tokenizer.h"
@@ -50,13 +52,21 @@ HEARTH_API int64_t hearth_sampler_seed(const hearth_sampler *sampler);
 /* Forget the history and start the generator from the seed again. */
 HEARTH_API void hearth_sampler_reset(hearth_sampler *sampler);
 
+/* From here on choose only tokens that the matcher, which stays the caller's, allows as it stands at each call; NULL:
+ * any token. What is chosen is not told to it (hearth_matcher_accept). The logits of tokens that it does not allow, and
+ * of those that its vocabulary lacks, are not looked at. HEARTH_BAD_ARGUMENT when its vocabulary is larger than the
+ * sampler's. */
+HEARTH_API hearth_status hearth_sampler_set_matcher(hearth_sampler *sampler, hearth_matcher *matcher,
+                                                    hearth_error *err);
+
 /* Append tokens to the history. HEARTH_BAD_ARGUMENT when an id is out of range, HEARTH_TOO_LONG when it would be more
  * than the window can hold (see create); then nothing is appended. */
 HEARTH_API hearth_status hearth_sampler_accept(hearth_sampler *sampler, const hearth_token *tokens, size_t count,
                                                hearth_error *err);
 
 /* Choose a token from `vocab` logits, which stay as they are. The token is not accepted; the next call draws anew.
- * HEARTH_POISONED when a logit is NaN or +infinity, or every token is forbidden. */
+ * HEARTH_POISONED when a logit is NaN or +infinity, or every token is forbidden; HEARTH_NOT_FOUND when the matcher
+ * allows none, and what hearth_matcher_mask fails with. */
 HEARTH_API hearth_status hearth_sampler_sample(hearth_sampler *sampler, const float *logits, hearth_token *token,
                                                hearth_error *err);
 

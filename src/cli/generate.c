@@ -11,6 +11,7 @@ const char *hth_stop_name(hth_stop stop) {
     case HTH_STOP_END: return "end";
     case HTH_STOP_STRING: return "stop_string";
     case HTH_STOP_CONTEXT: return "context";
+    case HTH_STOP_CONSTRAINT: return "constraint";
     case HTH_STOP_INTERRUPTED: return "interrupted";
     case HTH_STOP_OUTPUT: break;
     }
@@ -96,6 +97,16 @@ static bool is_over(const hth_generation *g, int64_t context, hth_stop *stop) {
     return true;
 }
 
+/* Whether the constraint lets something follow; if not, *stop says why not. */
+static hearth_status may_go_on(hth_generation *g, bool *goes_on, hearth_error *err) {
+    const uint64_t *mask;
+    hearth_match match = HEARTH_MATCH_OPEN;
+    if (g->matcher) HTH_TRY(hearth_matcher_mask(g->matcher, &mask, &match, err));
+    *goes_on = match == HEARTH_MATCH_OPEN;
+    if (!*goes_on) g->stop = match == HEARTH_MATCH_COMPLETE ? HTH_STOP_END : HTH_STOP_CONSTRAINT;
+    return HEARTH_OK;
+}
+
 hearth_status hth_generate(hth_generation *g, hearth_error *err) {
     const hearth_tokenizer *tokenizer = hearth_engine_tokenizer(g->engine);
     hearth_model_info info;
@@ -106,6 +117,9 @@ hearth_status hth_generate(hth_generation *g, hearth_error *err) {
     hearth_status status = HEARTH_OK;
     while (!is_over(g, info.context, &g->stop)) {
         hearth_token token;
+        bool goes_on;
+        HTH_TRY(may_go_on(g, &goes_on, err));
+        if (!goes_on) break;
         if (g->count > 0) HTH_TRY(compute_token(g, g->tokens[g->count - 1], &logits, err));
         HTH_TRY(hearth_sampler_sample(g->sampler, logits, &token, err));
         if (g->count == 0) g->first_token_ms = hth_ms_since(start);
@@ -114,6 +128,7 @@ hearth_status hth_generate(hth_generation *g, hearth_error *err) {
             break;
         }
         HTH_TRY(hearth_sampler_accept(g->sampler, &token, 1, err));
+        if (g->matcher) HTH_TRY(hearth_matcher_accept(g->matcher, token, err));
         g->tokens[g->count++] = token;
         if (!show_token(g, token, &g->stop, &status, err)) break;
     }

@@ -10,14 +10,15 @@
 
 typedef enum hth_stop {
     HTH_STOP_LENGTH,      /* as many tokens as asked for */
-    HTH_STOP_END,         /* the model ended it: the token that did is not part of the text */
+    HTH_STOP_END,         /* the model ended it (the token that did is not part of the text), or nothing can follow */
     HTH_STOP_STRING,      /* a stop string came up: it is not part of the text */
     HTH_STOP_CONTEXT,     /* the session is full */
+    HTH_STOP_CONSTRAINT,  /* the text is not complete, and the vocabulary has no token with which it could be */
     HTH_STOP_INTERRUPTED, /* Ctrl-C */
     HTH_STOP_OUTPUT       /* the text could not be written */
 } hth_stop;
 
-/* "length", "end", "stop_string", "context", "interrupted", "output" */
+/* "length", "end", "stop_string", "context", "constraint", "interrupted", "output" */
 const char *hth_stop_name(hth_stop stop);
 
 /* Takes text in whole UTF-8 characters; false ends the generation. */
@@ -30,6 +31,7 @@ typedef struct hth_generation {
     hearth_sampler *sampler;
     hearth_detokenizer *detokenizer;
     hearth_stop_matcher *stops; /* NULL: none */
+    hearth_matcher *matcher;    /* what the sampler may choose; NULL: anything */
     hth_tokens prompt;          /* at least one token */
     int64_t most;               /* tokens to generate */
     hth_emit_fn *emit;

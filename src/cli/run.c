@@ -8,6 +8,7 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "cli/args.h"
+#include "cli/constrain.h"
 #include "cli/generate.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
@@ -20,7 +21,7 @@
 enum { DEFAULT_TOKENS = 256 };
 
 typedef struct run_flags {
-    const char *prompt, *file;
+    const char *prompt, *file, *grammar, *schema;
     int64_t n;
     bool raw, greedy, no_special, no_bos, show_special, ignore_end, ledger;
     hth_list stops, biases;
@@ -34,6 +35,7 @@ typedef struct run_state {
     hth_text prompt;
     hearth_tokenizer *tokenizer; /* until the engine has it */
     hth_generation generation;
+    hth_constrained constrained;
     int64_t room; /* tokens that the session can hold after the prompt, or that are asked for */
     hearth_logit_bias *bias;
     size_t n_bias;
@@ -46,8 +48,9 @@ static const char notes[] =
     "The text is taken raw, bytes as they are; chat templates are not there yet, so --raw changes nothing.\n"
     "Without --ctx the session holds the prompt and -n tokens, at most the model's context. A prompt that does not "
     "fit\n"
-    "is refused. Generation ends after -n tokens, at a token with which the model ends, at a stop string, or when the\n"
-    "context is full; --json says which. Ctrl-C ends it too: the text so far stands, and the exit status is 0.";
+    "is refused. Generation ends after -n tokens, at a token with which the model ends, at a stop string, when a\n"
+    "grammar or schema lets nothing follow, or when the context is full; --json says which. Ctrl-C ends it too: the\n"
+    "text so far stands, and the exit status is 0.";
 
 static bool parse_flags(int argc, char **argv, run_state *r, int *status) {
     run_flags *f = &r->flags;
@@ -60,6 +63,10 @@ static bool parse_flags(int argc, char **argv, run_state *r, int *status) {
         {0, "stop", NULL, HTH_FLAG_LIST, &f->stops, "TEXT", "end before this text; may be given several times", 0, 0},
         {0, "logit-bias", NULL, HTH_FLAG_LIST, &f->biases, "ID=X", "add X to a token's logit; -inf forbids it", 0, 0},
         {0, "ignore-eos", NULL, HTH_FLAG_SWITCH, &f->ignore_end, NULL, "forbid the tokens that end a text", 0, 0},
+        {0, "grammar", "grammar-file", HTH_FLAG_TEXT, &f->grammar, "FILE", "write only what this GBNF grammar allows",
+         0, 0},
+        {0, "json-schema", "json-schema-file", HTH_FLAG_TEXT, &f->schema, "FILE", "write only JSON of this schema", 0,
+         0},
         {0, "raw", NULL, HTH_FLAG_SWITCH, &f->raw, NULL, "no chat template", 0, 0},
         {0, "no-special", NULL, HTH_FLAG_SWITCH, &f->no_special, NULL, "read control tokens in the prompt as text", 0,
          0},
@@ -75,7 +82,10 @@ static bool parse_flags(int argc, char **argv, run_state *r, int *status) {
                                  .n_flags = sizeof flags / sizeof *flags};
     if (!hth_args_parse(&command, argc, argv, &r->args, status)) return false;
     if (f->greedy) hearth_options_set(r->args.options, "temp", "0", NULL);
-    return true;
+    if (!f->grammar || !f->schema) return true;
+    hth_complain("the constraint comes from --grammar or from --json-schema, not from both");
+    *status = HTH_EXIT_USAGE;
+    return false;
 }
 
 /* ---- Preparation ---- */
@@ -110,6 +120,8 @@ static int prepare_prompt(run_state *r) {
     int status = hth_open_tokenizer(&r->args, r->path, &r->tokenizer);
     if (status != HTH_EXIT_OK) return status;
     status = hth_encode(r->tokenizer, r->prompt, flags, &g->prompt);
+    if (status == HTH_EXIT_OK && (r->flags.grammar || r->flags.schema))
+        status = hth_constrain(r->flags.grammar, r->flags.schema, r->tokenizer, &r->constrained);
     if (status != HTH_EXIT_OK) return status;
     if (g->prompt.count == 0) {
         hth_complain("the prompt has no tokens");
@@ -172,8 +184,10 @@ static int open_all(run_state *r) {
                               &g->sampler, &err) != HEARTH_OK ||
         hearth_detokenizer_create(hearth_engine_tokenizer(g->engine), r->flags.show_special, &g->detokenizer, &err) !=
             HEARTH_OK ||
-        make_stops(r, &err) != HEARTH_OK)
+        make_stops(r, &err) != HEARTH_OK ||
+        hearth_sampler_set_matcher(g->sampler, r->constrained.matcher, &err) != HEARTH_OK)
         return hth_complain_error(&err);
+    g->matcher = r->constrained.matcher;
     return HTH_EXIT_OK;
 }
 
@@ -215,6 +229,7 @@ static void report_json(const run_state *r) {
     hth_json_int(&json, "seed", hearth_sampler_seed(g->sampler));
     hth_json_int(&json, "prompt_tokens", (int64_t)g->prompt.count);
     hth_json_int(&json, "generated_tokens", g->count);
+    if (r->constrained.constraint) hth_constrained_report(&r->constrained, &json);
     hth_json_open(&json, "timings", '{');
     hth_report_measure(&json, "open_ms", r->open_ms);
     hth_report_measure(&json, "prompt_ms", g->prompt_ms);
@@ -256,6 +271,7 @@ static void run_free(run_state *r) {
     hearth_stop_matcher_free(&g->stops);
     hearth_detokenizer_free(&g->detokenizer);
     hearth_sampler_free(&g->sampler);
+    hth_constrained_free(&r->constrained);
     hearth_session_free(&g->session);
     hearth_engine_close(&g->engine);
     hearth_tokenizer_close(&r->tokenizer);

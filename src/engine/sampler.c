@@ -34,6 +34,8 @@ struct hearth_sampler {
     hearth_token *ring; /* [ring_size] */
     int64_t ring_size, ring_count, oldest;
 
+    hearth_matcher *matcher; /* the caller's, or NULL */
+
     int64_t seed;
     uint64_t draws;           /* the generator's counter */
     hth_candidate *candidate; /* [vocab], the work space of a call */
@@ -150,6 +152,14 @@ int64_t hearth_sampler_seed(const hearth_sampler *sampler) {
     return sampler->seed;
 }
 
+hearth_status hearth_sampler_set_matcher(hearth_sampler *s, hearth_matcher *matcher, hearth_error *err) {
+    if (matcher && hearth_matcher_vocab(matcher) > s->vocab)
+        return hth_fail(err, HEARTH_BAD_ARGUMENT, "a matcher of %d tokens for a sampler of %d",
+                        (int)hearth_matcher_vocab(matcher), (int)s->vocab);
+    s->matcher = matcher;
+    return HEARTH_OK;
+}
+
 /* ---- History ---- */
 
 void hearth_sampler_reset(hearth_sampler *s) {
@@ -192,28 +202,51 @@ static float penalized(const hearth_sampler *s, float logit, int32_t seen) {
     return logit - ((float)seen * p->frequency + p->presence);
 }
 
-/* Bias and penalties; *bias is the first entry of the (ordered) bias that is not for a lower id. */
+/* Bias and penalties; *bias is the first entry of the (ordered) bias that is not for an id before. */
 static inline float adjusted(const hearth_sampler *s, float logit, int32_t id, size_t *bias) {
+    while (*bias < s->n_bias && s->bias[*bias].token < id) ++*bias;
     for (; *bias < s->n_bias && s->bias[*bias].token == id; ++*bias) logit += s->bias[*bias].bias;
     if (s->penalizes && s->seen[id]) logit = penalized(s, logit, s->seen[id]);
     return logit;
 }
 
-/* The `most` best tokens that are not forbidden, logits biased and penalized. */
+/* Add a token unless it is forbidden, its logit biased and penalized. */
+static inline hearth_status consider(hearth_sampler *s, const float *logits, int32_t id, size_t *bias, size_t most,
+                                     hth_candidate_set *set, hearth_error *err) {
+    if (!(logits[id] < INFINITY))
+        return hth_fail(err, HEARTH_POISONED, "the logit of token %d is %s", (int)id,
+                        isnan(logits[id]) ? "not a number" : "infinite");
+    float logit = adjusted(s, logits[id], id, bias);
+    if (logit == -INFINITY) return HEARTH_OK;
+    if (!(logit < INFINITY))
+        return hth_fail(err, HEARTH_POISONED, "the logit of token %d overflows after bias and penalties", (int)id);
+    hth_set_add(set, most, logit, id);
+    return HEARTH_OK;
+}
+
+/* The same for the tokens that the matcher allows, in increasing id. */
+static hearth_status consider_allowed(hearth_sampler *s, const float *logits, size_t most, hth_candidate_set *set,
+                                      hearth_error *err) {
+    const uint64_t *mask;
+    size_t bias = 0;
+    bool any = false;
+    HTH_TRY(hearth_matcher_mask(s->matcher, &mask, NULL, err));
+    for (int32_t w = 0; w <= (hearth_matcher_vocab(s->matcher) - 1) / 64; w++)
+        for (uint64_t bits = mask[w]; bits; bits &= bits - 1) {
+            HTH_TRY(consider(s, logits, w * 64 + __builtin_ctzll(bits), &bias, most, set, err));
+            any = true;
+        }
+    return any ? HEARTH_OK : hth_fail(err, HEARTH_NOT_FOUND, "the constraint allows no token here");
+}
+
+/* The `most` best tokens that are not forbidden. */
 static hearth_status collect(hearth_sampler *s, const float *logits, size_t most, hth_candidate_set *set,
                              hearth_error *err) {
     size_t bias = 0;
     *set = hth_set_begin(s->candidate);
-    for (int32_t id = 0; id < s->vocab; id++) {
-        if (!(logits[id] < INFINITY))
-            return hth_fail(err, HEARTH_POISONED, "the logit of token %d is %s", (int)id,
-                            isnan(logits[id]) ? "not a number" : "infinite");
-        float logit = adjusted(s, logits[id], id, &bias);
-        if (logit == -INFINITY) continue;
-        if (!(logit < INFINITY))
-            return hth_fail(err, HEARTH_POISONED, "the logit of token %d overflows after bias and penalties", (int)id);
-        hth_set_add(set, most, logit, id);
-    }
+    if (s->matcher) HTH_TRY(consider_allowed(s, logits, most, set, err));
+    else
+        for (int32_t id = 0; id < s->vocab; id++) HTH_TRY(consider(s, logits, id, &bias, most, set, err));
     if (set->count == 0) return hth_fail(err, HEARTH_POISONED, "every token is forbidden");
     hth_set_end(set);
     return HEARTH_OK;

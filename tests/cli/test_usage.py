@@ -59,7 +59,7 @@ class Refusals(ProgramTest):
         self.refuse(2, "detokenize", "--threads", "1", says="no effect in 'detokenize'")
 
     def test_what_hearth_cannot_do(self):
-        for flag in ("--lora", "--mmproj", "--image", "--grammar", "--draft", "--n-gpu-layers", "--embedding"):
+        for flag in ("--lora", "--mmproj", "--image", "--draft", "--n-gpu-layers", "--embedding"):
             message = self.refuse(2, "run", flag, "x")
             self.assertRegex(message, f"{flag}: .*not (supported|there yet)")
         for flag in ("--cold", "--reuse"):
