@@ -1,7 +1,8 @@
 /* How much a pass works, for every row count: counted in the linears, which are nearly all of it. A row more costs the
  * same products wherever it comes, no count falls off a cliff, and each weight is read once a pass: by a mixture of
  * experts too, whatever the number of rows that an expert has. And what the backend says a pass costs is what its
- * kernels are asked for. */
+ * kernels are asked for, and what attention sees position by position: seen red with a window one position longer, and
+ * with an expert's rows counted once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
