@@ -24,7 +24,7 @@ BELOW = {
 PUBLIC = {
     "base": {"status", "options"},
     "gguf": {"status", "file"},
-    "text": {"status", "options", "tokenizer", "output", "constraint"},
+    "text": {"status", "options", "tokenizer", "template", "output", "constraint"},
     "program": {"status"},
     "models": {"status"},
     "backends": {"status"},

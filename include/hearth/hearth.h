@@ -9,6 +9,7 @@
 #include "hearth/output.h"
 #include "hearth/sampler.h"
 #include "hearth/status.h"
+#include "hearth/template.h"
 #include "hearth/tokenizer.h"
 
 #endif

@@ -30,7 +30,8 @@ extern "C" {
     X(OVER_BUDGET, "over the budget") /* the plan does not fit what was allowed */                                     \
     X(TOO_LONG, "too long")           /* more tokens, rows or outputs than were planned */                             \
     X(POISONED, "poisoned")           /* a non-finite value or a lost page; see its text */                            \
-    X(CANCELLED, "cancelled")         /* the caller asked to stop */
+    X(CANCELLED, "cancelled")         /* the caller asked to stop */                                                   \
+    X(REFUSED, "refused")             /* a chat template raised an exception: the text is its own */
 
 typedef enum hearth_status {
 #define X(name, text) HEARTH_##name,

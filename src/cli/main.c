@@ -19,7 +19,7 @@ static const struct {
     {"inspect", hth_verb_inspect, "what is in a GGUF file: metadata, tensors"},
     {"tokenize", hth_verb_tokenize, "token ids of a text"},
     {"detokenize", hth_verb_detokenize, "text of token ids"},
-    {"template", NULL, "render a chat template"},
+    {"template", hth_verb_template, "render a chat template"},
     {"logits", hth_verb_logits, "logits of a prompt, as float32 rows"},
     {"eval", hth_verb_eval, "perplexity of a text file"},
     {"bench", hth_verb_bench, "prefill and decode rates"},

@@ -13,6 +13,7 @@ int hth_verb_explain(int argc, char **argv);
 int hth_verb_inspect(int argc, char **argv);
 int hth_verb_tokenize(int argc, char **argv);
 int hth_verb_detokenize(int argc, char **argv);
+int hth_verb_template(int argc, char **argv);
 int hth_verb_logits(int argc, char **argv);
 int hth_verb_eval(int argc, char **argv);
 int hth_verb_bench(int argc, char **argv);

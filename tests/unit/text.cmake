@@ -15,3 +15,6 @@ add_executable(text_tool ${unit}/text_tool.c ${HEARTH_TEST_SUPPORT}/output_log.c
 target_include_directories(text_tool PRIVATE
   ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(text_tool PRIVATE hearth_flags hearth_static Threads::Threads m)
+
+hearth_test(unit_template_recorded ${unit}/template_recorded.c ${unit}/template_help.c)
+hearth_test(unit_template_hostile ${unit}/template_hostile.c ${unit}/template_help.c ${unit}/text_help.c TIMEOUT 600)

@@ -1,0 +1,172 @@
+/* `hearth template`: a conversation as the text of a prompt. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/args.h"
+#include "cli/input.h"
+#include "cli/jsonout.h"
+#include "cli/model.h"
+#include "cli/say.h"
+#include "cli/verbs.h"
+#include "hearth/file.h"
+#include "hearth/template.h"
+
+typedef struct template_flags {
+    const char *file, *input, *now, *name;
+    int64_t marks;
+} template_flags;
+
+enum { MAX_TOKEN_TEXT = 256 };
+
+typedef struct session {
+    hth_args args;
+    template_flags flags;
+    hearth_tokenizer *tokenizer; /* NULL without -m */
+    hth_text source, request;
+    hearth_template *template;
+    hearth_rendering *rendering;
+    char bos[MAX_TOKEN_TEXT], eos[MAX_TOKEN_TEXT];
+} session;
+
+/* ---- the template ---- */
+
+static bool find_entry(const hearth_file *file, const char *key, uint64_t *at) {
+    hearth_file_entry entry;
+    for (*at = 0; *at < hearth_file_entry_count(file); ++*at)
+        if (hearth_file_entry_at(file, *at, &entry, NULL) == HEARTH_OK && entry.key_size == strlen(key) &&
+            memcmp(entry.key, key, entry.key_size) == 0)
+            return true;
+    return false;
+}
+
+/* The template that a GGUF file carries, under --name's key. */
+static int read_own(session *s, const char *path) {
+    char key[128] = "tokenizer.chat_template";
+    hearth_file *file;
+    hearth_error err;
+    uint64_t at;
+    const char *data;
+    size_t size;
+    if (s->flags.name != NULL) snprintf(key, sizeof key, "tokenizer.chat_template.%.80s", s->flags.name);
+    if (hearth_file_open(path, &file, &err) != HEARTH_OK) return hth_complain_error(&err);
+    int status = HTH_EXIT_FAILED;
+    if (!find_entry(file, key, &at)) {
+        hth_complain("%s: it has no %s; --file gives a template", path, key);
+    } else if (hearth_file_string(file, at, 0, &data, &size, &err) != HEARTH_OK) {
+        status = hth_complain_error(&err);
+    } else {
+        s->source.data = malloc(size + 1);
+        if (s->source.data == NULL) {
+            status = hth_out_of_memory();
+        } else {
+            memcpy(s->source.data, data, size);
+            s->source.size = size;
+            status = HTH_EXIT_OK;
+        }
+    }
+    hearth_file_close(&file);
+    return status;
+}
+
+static void token_text(const hearth_tokenizer *tokenizer, hearth_token id, char out[MAX_TOKEN_TEXT]) {
+    const char *data = "";
+    size_t size = 0;
+    if (id >= 0) hearth_tokenizer_piece(tokenizer, id, 1, &data, &size, NULL);
+    if (size >= MAX_TOKEN_TEXT) size = 0;
+    memcpy(out, data, size);
+    out[size] = 0;
+}
+
+static int read_model(session *s) {
+    char path[HTH_MAX_PATH];
+    if (s->flags.file != NULL && s->args.common.model == NULL) return hth_read_text(NULL, s->flags.file, &s->source);
+    int status = hth_find_model(&s->args, path);
+    if (status == HTH_EXIT_OK) status = hth_open_tokenizer(&s->args, path, &s->tokenizer);
+    if (status != HTH_EXIT_OK) return status;
+    token_text(s->tokenizer, hearth_tokenizer_bos(s->tokenizer), s->bos);
+    token_text(s->tokenizer, hearth_tokenizer_eos(s->tokenizer), s->eos);
+    return s->flags.file != NULL ? hth_read_text(NULL, s->flags.file, &s->source) : read_own(s, path);
+}
+
+/* ---- the report ---- */
+
+static void print_report(const session *s) {
+    const hearth_rendering *r = s->rendering;
+    hth_json json = {.out = stdout};
+    hth_json_open(&json, NULL, '{');
+    hth_json_bytes(&json, "text", r->text, r->size);
+    hth_json_open(&json, "marks", '[');
+    for (size_t i = 0; i < r->n_marks; i++) {
+        hth_json_open(&json, NULL, '{');
+        hth_json_uint(&json, "message", r->marks[i].message);
+        hth_json_bool(&json, "generation_prompt", r->marks[i].message == r->n_messages);
+        hth_json_uint(&json, "offset", r->marks[i].offset);
+        hth_json_bool(&json, "stable", r->marks[i].stable != 0);
+        hth_json_close(&json, '}');
+    }
+    hth_json_close(&json, ']');
+    hth_json_open(&json, "segments", '[');
+    for (size_t i = 0; i < r->n_segments; i++) {
+        hth_json_open(&json, NULL, '{');
+        hth_json_uint(&json, "begin", r->segments[i].begin);
+        hth_json_uint(&json, "end", r->segments[i].end);
+        hth_json_bool(&json, "content", r->segments[i].content != 0);
+        hth_json_close(&json, '}');
+    }
+    hth_json_close(&json, ']');
+    hth_json_close(&json, '}');
+}
+
+static int render(session *s) {
+    hearth_error err;
+    const hearth_template_variable variables[] = {{"bos_token", s->bos}, {"eos_token", s->eos}};
+    const hearth_template_options options = {
+        .variables = variables,
+        .n_variables = s->tokenizer != NULL ? sizeof variables / sizeof *variables : 0,
+        .now = s->flags.now,
+        .marks = s->args.common.json ? (int)s->flags.marks : -1,
+    };
+    if (hearth_template_create(s->source.data, s->source.size, &s->template, &err) != HEARTH_OK ||
+        hearth_template_render(s->template, s->request.data, s->request.size, &options, &s->rendering, &err) !=
+            HEARTH_OK)
+        return hth_complain_error(&err);
+    if (s->args.common.json) print_report(s);
+    else hth_out(s->rendering->text, s->rendering->size);
+    return HTH_EXIT_OK;
+}
+
+int hth_verb_template(int argc, char **argv) {
+    session s = {.flags = {.marks = 0}};
+    template_flags *f = &s.flags;
+    const hth_flag flags[] = {
+        {'f', "file", NULL, HTH_FLAG_TEXT, &f->file, "TEMPLATE", "a template in place of the model's own", 0, 0},
+        {'i', "input", NULL, HTH_FLAG_TEXT, &f->input, "REQUEST", "a file of JSON; default: standard input", 0, 0},
+        {0, "name", NULL, HTH_FLAG_TEXT, &f->name, "NAME", "one of a model's other templates, such as tool_use", 0, 0},
+        {0, "now", NULL, HTH_FLAG_TEXT, &f->now, "TIME", "the time it sees, as 2024-07-26T12:30:00; default: now", 0,
+         0},
+        {0, "marks", NULL, HTH_FLAG_INT, &f->marks, "N", "message starts to report with --json, newest first; 0: 32", 0,
+         100000},
+    };
+    const hth_command command = {.verb = "template",
+                                 .summary = "Print a conversation as the prompt that a chat template makes of it.",
+                                 .notes = "REQUEST is an object: messages, and any other variable of the template "
+                                          "(tools, add_generation_prompt, ...). With --file a model is not needed. "
+                                          "With --json: the text, where each message begins and which of the text "
+                                          "is the request's own.",
+                                 .scopes = HTH_SCOPES_TEXT,
+                                 .flags = flags,
+                                 .n_flags = sizeof flags / sizeof *flags};
+    int status;
+    if (!hth_args_parse(&command, argc, argv, &s.args, &status)) return status;
+    status = read_model(&s);
+    if (status == HTH_EXIT_OK) status = hth_read_text(NULL, f->input, &s.request);
+    if (status == HTH_EXIT_OK) status = render(&s);
+    hearth_rendering_free(&s.rendering);
+    hearth_template_free(&s.template);
+    hearth_tokenizer_close(&s.tokenizer);
+    free(s.source.data);
+    free(s.request.data);
+    hth_args_free(&s.args);
+    return status;
+}
