@@ -12,17 +12,7 @@
 #include <cpuid.h>
 #endif
 
-/* ---- Files of the system ---- */
-
-/* The first line of a small file, without its end; false when it cannot be read. */
-static bool read_line(const char *path, char *line, int size) {
-    FILE *f = fopen(path, "re");
-    if (!f) return false;
-    bool ok = fgets(line, size, f) != NULL;
-    fclose(f);
-    if (ok) line[strcspn(line, "\n")] = 0;
-    return ok;
-}
+#include "base/cgroup.h"
 
 /* ---- Cores ---- */
 
@@ -67,7 +57,7 @@ int hth_cpu_core_list_at(const char *root, const hth_cpu_mask *mask, int *cpus, 
         if (!mask_has(mask, cpu)) continue;
         char path[PATH_MAX], list[512];
         snprintf(path, sizeof path, "%s/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", root, cpu);
-        if (read_line(path, list, sizeof list) && has_earlier_sibling(list, cpu, mask)) continue;
+        if (hth_read_line(path, list, sizeof list) && has_earlier_sibling(list, cpu, mask)) continue;
         cpus[count++] = cpu;
     }
     return count;
@@ -91,62 +81,29 @@ static double group_quota(const char *dir, bool v2) {
     long long quota = 0, period = 0;
     if (v2) {
         snprintf(path, sizeof path, "%s/cpu.max", dir);
-        if (!read_line(path, line, sizeof line) || sscanf(line, "%lld %lld", &quota, &period) != 2) return 0;
+        if (!hth_read_line(path, line, sizeof line) || sscanf(line, "%lld %lld", &quota, &period) != 2) return 0;
     } else {
         snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", dir);
-        if (!read_line(path, line, sizeof line) || sscanf(line, "%lld", &quota) != 1) return 0;
+        if (!hth_read_line(path, line, sizeof line) || sscanf(line, "%lld", &quota) != 1) return 0;
         snprintf(path, sizeof path, "%s/cpu.cfs_period_us", dir);
-        if (!read_line(path, line, sizeof line) || sscanf(line, "%lld", &period) != 1) return 0;
+        if (!hth_read_line(path, line, sizeof line) || sscanf(line, "%lld", &period) != 1) return 0;
     }
     return quota > 0 && period > 0 ? (double)quota / (double)period : 0;
 }
 
-/* The least quota on the way from a group up to the mount: a parent's limit holds for its children. A group that is not
- * visible under the mount (a container without its own namespace) leaves the mount's own files. */
-static double path_quota(const char *mount, const char *group, bool v2) {
-    char dir[PATH_MAX];
-    if (snprintf(dir, sizeof dir, "%s%s", mount, group) >= (int)sizeof dir) return 0;
-    double quota = 0;
-    for (;;) {
-        quota = smaller_quota(group_quota(dir, v2), quota);
-        char *slash = strrchr(dir, '/');
-        if (strlen(dir) <= strlen(mount) || !slash) return quota;
-        *slash = 0;
-    }
-}
+typedef struct least_quota {
+    double cpus;
+} least_quota;
 
-/* Whether a comma-separated list holds the word. */
-static bool list_has(const char *list, const char *word) {
-    size_t n = strlen(word);
-    for (const char *s = list; s; s = strchr(s, ',') ? strchr(s, ',') + 1 : NULL)
-        if (strncmp(s, word, n) == 0 && (s[n] == 0 || s[n] == ',')) return true;
-    return false;
+static void take_quota(void *context, const char *dir, bool v2) {
+    least_quota *least = context;
+    least->cpus = smaller_quota(group_quota(dir, v2), least->cpus);
 }
 
 double hth_cpu_quota_at(const char *root) {
-    char path[PATH_MAX], line[PATH_MAX];
-    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    FILE *f = fopen(path, "re");
-    if (!f) return 0;
-    double quota = 0;
-    while (fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = 0;
-        /* hierarchy:controllers:path; version 2 is hierarchy 0 without controllers. */
-        char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!group) continue;
-        *group++ = 0;
-        controllers++;
-        char mount[PATH_MAX];
-        if (*controllers == 0) {
-            snprintf(mount, sizeof mount, "%s/sys/fs/cgroup", root);
-            quota = smaller_quota(path_quota(mount, group, true), quota);
-        } else if (list_has(controllers, "cpu")) {
-            snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/cpu", root);
-            quota = smaller_quota(path_quota(mount, group, false), quota);
-        }
-    }
-    fclose(f);
-    return quota;
+    least_quota least = {0};
+    hth_cgroup_visit(root, "cpu", take_quota, &least);
+    return least.cpus;
 }
 
 /* ---- Instruction sets ---- */

@@ -5,7 +5,9 @@
 
 #include "cli/args.h"
 #include "cli/jsonout.h"
+#include "cli/ledger.h"
 #include "cli/model.h"
+#include "cli/report.h"
 #include "cli/say.h"
 #include "cli/verbs.h"
 #include "hearth/engine.h"
@@ -50,25 +52,64 @@ static int explain_json(const hth_args *args, const char *path) {
     return result;
 }
 
-static int explain(const hth_args *args) {
+typedef struct explain_flags {
+    bool open;
+    const char *svg;
+} explain_flags;
+
+/* Open the model and tell what it cost. */
+static int explain_open(const hth_args *args, const explain_flags *flags, const char *path) {
+    hearth_engine *engine;
+    const hearth_ledger_row *rows;
+    int status = hth_open_engine(args, path, &engine);
+    if (status != HTH_EXIT_OK) return status;
+    size_t count = hearth_engine_ledger(engine, &rows);
+    if (args->common.json) {
+        hth_json json = {.out = stdout};
+        hth_json_open(&json, NULL, '{');
+        hth_report_model(&json, path, engine);
+        hth_report_plan(&json, engine);
+        hth_ledger_json(&json, rows, count);
+        hth_json_close(&json, '}');
+    } else {
+        hth_ledger_table(stdout, rows, count);
+    }
+    if (flags->svg) status = hth_ledger_draw(flags->svg, path, engine);
+    hearth_engine_close(&engine);
+    return status;
+}
+
+static int explain(const hth_args *args, const explain_flags *flags) {
     char path[HTH_MAX_PATH];
     hearth_error err = {HEARTH_OK, ""};
     int status = hth_find_model(args, path);
     if (status != HTH_EXIT_OK) return status;
+    if (flags->svg && !flags->open) {
+        hth_complain("--svg draws what opening costs: it needs --open");
+        return HTH_EXIT_USAGE;
+    }
+    if (flags->open) return explain_open(args, flags, path);
     if (args->common.json) return explain_json(args, path);
     if (hearth_explain(path, args->options, stdout, &err) != HEARTH_OK) return hth_complain_error(&err);
     return HTH_EXIT_OK;
 }
 
 int hth_verb_explain(int argc, char **argv) {
+    explain_flags chosen = {.open = false};
+    const hth_flag flags[] = {
+        {0, "open", NULL, HTH_FLAG_SWITCH, &chosen.open, NULL, "open the model and print what that cost", 0, 0},
+        {0, "svg", NULL, HTH_FLAG_TEXT, &chosen.svg, "FILE", "draw it", 0, 0},
+    };
     const hth_command command = {.verb = "explain",
                                  .summary = "Print the program, the memory plan, the kernels and the options in force. "
                                             "Nothing is computed.",
-                                 .scopes = HTH_SCOPES_ENGINE};
+                                 .scopes = HTH_SCOPES_ENGINE,
+                                 .flags = flags,
+                                 .n_flags = sizeof flags / sizeof *flags};
     hth_args args;
     int status;
     if (!hth_args_parse(&command, argc, argv, &args, &status)) return status;
-    status = explain(&args);
+    status = explain(&args, &chosen);
     hth_args_free(&args);
     return status;
 }

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/say.h"
-
 void hth_report_measure(hth_json *json, const char *key, double value) {
     hth_json_double(json, key, round(value * 1000) / 1000);
 }
@@ -29,6 +27,7 @@ void hth_report_counters(hth_json *json, const hearth_engine *engine) {
     hth_json_uint(json, "rows", counters.rows);
     hth_json_uint(json, "outputs", counters.outputs);
     hth_json_uint(json, "row_reads", counters.row_reads);
+    hth_json_uint(json, "refaults", counters.refaults);
     hth_json_uint(json, "blocks_used", counters.blocks_used);
     hth_json_uint(json, "blocks_total", counters.blocks_total);
     hth_json_uint(json, "block_copies", counters.block_copies);
@@ -44,34 +43,16 @@ void hth_report_counters(hth_json *json, const hearth_engine *engine) {
     hth_json_close(json, '}');
 }
 
-void hth_report_ledger(hth_json *json, const hearth_engine *engine) {
-    const hearth_ledger_row *rows;
-    size_t count = hearth_engine_ledger(engine, &rows);
-    hth_json_open(json, "ledger", '[');
+void hth_report_plan(hth_json *json, const hearth_engine *engine) {
+    const hearth_plan_term *terms;
+    size_t count = hearth_engine_plan(engine, &terms);
+    hth_json_open(json, "plan", '[');
     for (size_t i = 0; i < count; i++) {
         hth_json_open(json, NULL, '{');
-        hth_json_text(json, "what", rows[i].what);
-        hth_report_measure(json, "start_ms", rows[i].start_ms);
-        hth_report_measure(json, "end_ms", rows[i].end_ms);
-        hth_report_measure(json, "exposed_ms", rows[i].exposed_ms);
-        hth_json_uint(json, "bytes", rows[i].bytes);
-        hth_json_uint(json, "minor_faults", rows[i].minor_faults);
-        hth_json_uint(json, "major_faults", rows[i].major_faults);
+        hth_json_text(json, "what", terms[i].what);
+        hth_json_uint(json, "bytes", terms[i].bytes);
+        hth_json_bool(json, "mapped", terms[i].mapped);
         hth_json_close(json, '}');
     }
     hth_json_close(json, ']');
-}
-
-void hth_note_ledger(const hearth_engine *engine) {
-    const hearth_ledger_row *rows;
-    size_t count = hearth_engine_ledger(engine, &rows);
-    double total = 0;
-    hth_note("%-16s %10s %10s %10s %14s %8s %8s", "open", "start ms", "end ms", "exposed", "bytes", "minor", "major");
-    for (size_t i = 0; i < count; i++) {
-        total += rows[i].exposed_ms;
-        hth_note("%-16s %10.2f %10.2f %10.2f %14llu %8llu %8llu", rows[i].what, rows[i].start_ms, rows[i].end_ms,
-                 rows[i].exposed_ms, (unsigned long long)rows[i].bytes, (unsigned long long)rows[i].minor_faults,
-                 (unsigned long long)rows[i].major_faults);
-    }
-    hth_note("%-16s %10s %10s %10.2f", "total", "", "", total);
 }

@@ -11,9 +11,6 @@ void hth_report_measure(hth_json *json, const char *key, double value);
 /* "model", "architecture", "context", "threads", "kernels", "kv" */
 void hth_report_model(hth_json *json, const char *path, const hearth_engine *engine);
 void hth_report_counters(hth_json *json, const hearth_engine *engine); /* "counters": {...} */
-void hth_report_ledger(hth_json *json, const hearth_engine *engine);   /* "ledger": [...] */
-
-/* The ledger as a table on standard error. */
-void hth_note_ledger(const hearth_engine *engine);
+void hth_report_plan(hth_json *json, const hearth_engine *engine);     /* "plan": [...] */
 
 #endif

@@ -13,6 +13,7 @@
 #include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/jsonout.h"
+#include "cli/ledger.h"
 #include "cli/model.h"
 #include "cli/report.h"
 #include "cli/say.h"
@@ -23,6 +24,7 @@ enum { DEFAULT_TOKENS = 256 };
 typedef struct run_flags {
     const char *prompt, *file, *grammar, *schema;
     int64_t n;
+    const char *svg;
     bool raw, greedy, no_special, no_bos, show_special, ignore_end, ledger;
     hth_list stops, biases;
 } run_flags;
@@ -73,6 +75,7 @@ static bool parse_flags(int argc, char **argv, run_state *r, int *status) {
         {0, "no-bos", NULL, HTH_FLAG_SWITCH, &f->no_bos, NULL, "add no begin or end token to the prompt", 0, 0},
         {0, "special", NULL, HTH_FLAG_SWITCH, &f->show_special, NULL, "show control tokens in the text", 0, 0},
         {0, "ledger", NULL, HTH_FLAG_SWITCH, &f->ledger, NULL, "print what opening the model cost", 0, 0},
+        {0, "svg", NULL, HTH_FLAG_TEXT, &f->svg, "FILE", "draw what opening the model cost", 0, 0},
     };
     const hth_command command = {.verb = "run",
                                  .summary = "Complete a text. The completion goes to standard output as it comes.",
@@ -219,6 +222,8 @@ static double per_second(int64_t count, double ms) {
 static void report_json(const run_state *r) {
     const hth_generation *g = &r->generation;
     hth_json json = {.out = stdout};
+    const hearth_ledger_row *rows;
+    size_t count = hearth_engine_ledger(g->engine, &rows);
     hth_json_open(&json, NULL, '{');
     hth_report_model(&json, r->path, g->engine);
     hth_json_bytes(&json, "text", r->text.data ? r->text.data : "", r->text.size);
@@ -239,14 +244,19 @@ static void report_json(const run_state *r) {
     hth_report_measure(&json, "decode_tokens_per_s", per_second(g->decoded, g->decode_ms));
     hth_json_close(&json, '}');
     hth_report_counters(&json, g->engine);
-    hth_report_ledger(&json, g->engine);
+    hth_report_plan(&json, g->engine);
+    hth_ledger_json(&json, rows, count);
     hth_json_close(&json, '}');
 }
 
 static void report_summary(const run_state *r) {
     const hth_generation *g = &r->generation;
     if (!r->args.common.json && hth_out_is_terminal()) hth_out("\n", 1);
-    if (r->flags.ledger) hth_note_ledger(g->engine);
+    if (r->flags.ledger) {
+        const hearth_ledger_row *rows;
+        size_t count = hearth_engine_ledger(g->engine, &rows);
+        hth_ledger_table(stderr, rows, count);
+    }
     if (!hth_progress_shown() && !r->args.common.verbose) return;
     hth_note("open %.0f ms; prompt %zu tokens, %.1f/s; generated %lld, %.1f/s; stop: %s; seed %lld", r->open_ms,
              g->prompt.count, per_second(g->sync.computed, g->prompt_ms), (long long)g->count,
@@ -263,7 +273,8 @@ static int generate(run_state *r) {
     if (g->stop == HTH_STOP_OUTPUT && r->args.common.json) return hth_out_of_memory();
     if (r->args.common.json) report_json(r);
     report_summary(r);
-    return g->stop == HTH_STOP_OUTPUT ? HTH_EXIT_FAILED : HTH_EXIT_OK;
+    int status = r->flags.svg ? hth_ledger_draw(r->flags.svg, r->path, g->engine) : HTH_EXIT_OK;
+    return g->stop == HTH_STOP_OUTPUT ? HTH_EXIT_FAILED : status;
 }
 
 static void run_free(run_state *r) {

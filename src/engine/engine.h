@@ -127,8 +127,6 @@ hearth_status hth_engine_open(hearth_engine *engine, const hearth_open_request *
 
 /* memory.c: lower the program for the context asked for (or the largest default that fits) and state the terms. */
 hearth_status hth_engine_plan_memory(hearth_engine *engine, const hearth_options *options, hearth_error *err);
-/* What the system has free now, or the control group's limit where that is less. */
-uint64_t hth_free_memory(void);
 /* Carve the engine's own tables out of an arena (counting or mapped). */
 void hth_engine_carve(hearth_engine *engine, hth_arena *arena);
 

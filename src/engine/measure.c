@@ -1,6 +1,7 @@
 /* What the machine can do, in the engine's own threads and instructions, and what passes cost. */
 #include <stdlib.h>
 
+#include "base/sysmem.h"
 #include "engine/engine.h"
 
 hearth_status hearth_engine_limits(hearth_engine *e, hearth_limits *limits, size_t count, hearth_error *err) {
@@ -12,7 +13,7 @@ hearth_status hearth_engine_limits(hearth_engine *e, hearth_limits *limits, size
     hth_peaks *rows = calloc(count + 1, sizeof *rows);
     if (!rows) return hth_fail(err, HEARTH_NO_MEMORY, "no memory for %zu limits", count);
     for (size_t i = 0; i < count; i++) rows[i].threads = limits[i].threads;
-    hearth_status status = e->type->peaks(e->backend, hth_free_memory() / 4, rows, count, err);
+    hearth_status status = e->type->peaks(e->backend, hth_memory_allowed_at("") / 4, rows, count, err);
     for (size_t i = 0; i < count && status == HEARTH_OK; i++)
         limits[i] = (hearth_limits){.threads = rows[i].threads,
                                     .read_bytes_per_s = rows[i].read_bytes_per_s,

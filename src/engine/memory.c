@@ -1,9 +1,11 @@
 /* The plan of every byte, and what it is checked against. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/sysmem.h"
 #include "engine/engine.h"
+#include "text/tokenizer.h"
 
 void hth_engine_carve(hearth_engine *e, hth_arena *arena) {
     size_t rows = (size_t)e->limits.extents.value[HTH_ROWS], sessions = (size_t)e->limits.extents.value[HTH_SEQS];
@@ -36,9 +38,11 @@ void hth_engine_carve(hearth_engine *e, hth_arena *arena) {
 }
 
 static void add_term(hearth_engine *e, const char *what, uint64_t bytes, int mapped) {
-    if (e->n_terms < HTH_PLAN_TERMS) e->terms[e->n_terms++] = (hearth_plan_term){what, bytes, mapped};
+    assert(e->n_terms < HTH_PLAN_TERMS);
+    if (bytes > 0) e->terms[e->n_terms++] = (hearth_plan_term){what, bytes, mapped};
 }
 
+/* All weights of the program, also those of which only some rows are ever read. */
 static uint64_t weight_bytes(const hearth_engine *e) {
     uint64_t bytes = 0;
     for (int i = 0; i < e->program->n_tensors; i++)
@@ -46,54 +50,36 @@ static uint64_t weight_bytes(const hearth_engine *e) {
     return bytes;
 }
 
+/* The heads of the files, which are read when they are opened and whose texts the tokenizer points into. */
+static uint64_t metadata_bytes(const hearth_engine *e) {
+    uint64_t bytes = 0;
+    for (int i = 0; i < hth_gguf_file_count(e->gguf); i++) bytes += hth_gguf_file_at(e->gguf, i)->data_offset;
+    return bytes;
+}
+
+static uint64_t program_bytes(const hearth_engine *e) {
+    return (uint64_t)e->program->n_tensors * sizeof *e->program->tensors +
+           (uint64_t)e->program->n_ops * sizeof *e->program->ops;
+}
+
 /* Terms for the limits in force; the sum, saturating. */
 static uint64_t state_terms(hearth_engine *e) {
-    hth_memory_term backend[10];
+    hth_memory_term backend[HTH_PLAN_TERMS];
+    hth_arena counting = hth_arena_counting();
     e->n_terms = 0;
     if (e->residency.copy) add_term(e, "weights (copied)", weight_bytes(e), 0);
     else add_term(e, "weights (mapped)", weight_bytes(e), 1);
-    size_t n = e->type->terms(e->exe, backend, sizeof backend / sizeof *backend);
+    add_term(e, "metadata (mapped)", metadata_bytes(e), 1);
+    add_term(e, "directory, program", hth_gguf_directory_bytes(e->gguf) + program_bytes(e), 0);
+    add_term(e, "tokenizer", hth_tokenizer_bytes(e->gguf), 0);
+    size_t n = e->type->terms(e->exe, backend, HTH_PLAN_TERMS);
     for (size_t i = 0; i < n; i++) add_term(e, backend[i].what, backend[i].bytes, 0);
-    hth_arena counting = hth_arena_counting();
     hth_engine_carve(e, &counting);
     add_term(e, "session tables", counting.overflow ? UINT64_MAX : counting.used, 0);
     uint64_t sum = 0;
     for (size_t i = 0; i < e->n_terms; i++)
         sum = sum > UINT64_MAX - e->terms[i].bytes ? UINT64_MAX : sum + e->terms[i].bytes;
     return sum;
-}
-
-static uint64_t read_number(const char *path, const char *key) {
-    FILE *f = fopen(path, "re");
-    char line[256];
-    unsigned long long value = 0;
-    if (!f) return 0;
-    size_t n = strlen(key);
-    while (fgets(line, sizeof line, f))
-        if (strncmp(line, key, n) == 0 && sscanf(line + n, " %llu", &value) == 1) break;
-    fclose(f);
-    return value;
-}
-
-uint64_t hth_free_memory(void) {
-    uint64_t available = read_number("/proc/meminfo", "MemAvailable:") * 1024;
-    if (available == 0) available = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    const char *const limits[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        uint64_t limit = read_number(limits[i], "");
-        if (limit > 0 && limit < available) available = limit;
-    }
-    return available;
-}
-
-static hearth_status over_budget(const hearth_engine *e, uint64_t sum, hearth_error *err) {
-    char terms[400] = "";
-    size_t n = 0;
-    for (size_t i = 0; i < e->n_terms && n < sizeof terms - 1; i++)
-        n += (size_t)snprintf(terms + n, sizeof terms - n, "%s%s %.1f", i ? ", " : "", e->terms[i].what,
-                              (double)e->terms[i].bytes / 1048576.0);
-    return hth_fail(err, HEARTH_OVER_BUDGET, "the plan needs %.1f MiB and may use %.1f (option memory); in MiB: %s",
-                    (double)sum / 1048576.0, (double)e->budget / 1048576.0, terms);
 }
 
 static hearth_status lower(hearth_engine *e, int64_t context, hearth_error *err) {
@@ -107,6 +93,90 @@ static hearth_status lower(hearth_engine *e, int64_t context, hearth_error *err)
     e->type->free(&e->exe);
     return e->type->lower(e->backend, e->program, e->residency.files, &e->limits, &e->exe, err);
 }
+
+/* ---- What would fit ---- */
+
+/* Whether a plan with these limits would fit. */
+static bool fits(hearth_engine *e, const hth_limits *limits) {
+    hth_limits before = e->limits;
+    e->limits = *limits;
+    int64_t *outs = &e->limits.extents.value[HTH_OUTS], rows = e->limits.extents.value[HTH_ROWS];
+    if (*outs > rows) *outs = rows;
+    bool good = lower(e, limits->context, NULL) == HEARTH_OK && state_terms(e) <= e->budget;
+    e->limits = before;
+    return good;
+}
+
+/* The largest value below the one in force, in steps of `step`, with which the plan fits if nothing else changes; 0:
+ * none. `value` is one of the limits, and is changed. Plans grow with each of these. */
+static int64_t largest_fitting(hearth_engine *e, const hth_limits *limits, int64_t *value, int64_t step) {
+    int64_t low = 0, high = (*value - 1) / step; /* low fits, high + 1 does not */
+    while (low < high) {
+        int64_t middle = low + (high - low + 1) / 2;
+        *value = middle * step;
+        if (fits(e, limits)) low = middle;
+        else high = middle - 1;
+    }
+    return low * step;
+}
+
+typedef struct advice {
+    char text[112];
+    size_t size;
+} advice;
+
+static void advise(advice *a, const char *option, const char *value) {
+    int n = snprintf(a->text + a->size, sizeof a->text - a->size, "%s %s %s", a->size ? "," : "; it would fit with",
+                     option, value);
+    if (n > 0 && (size_t)n < sizeof a->text - a->size) a->size += (size_t)n;
+}
+
+static void advise_number(advice *a, hearth_engine *e, const char *option, hth_limits *limits, int64_t *value,
+                          int64_t step) {
+    char number[24];
+    int64_t before = *value, most = largest_fitting(e, limits, value, step);
+    *value = before;
+    if (most == 0) return;
+    snprintf(number, sizeof number, "%lld", (long long)most);
+    advise(a, option, number);
+}
+
+/* Each change that would do by itself. */
+static void find_advice(hearth_engine *e, advice *a) {
+    hth_limits limits = e->limits;
+    advise_number(a, e, "ctx", &limits, &limits.context, HTH_BLOCK_POSITIONS);
+    if (limits.kv == HTH_F32) {
+        limits.kv = HTH_F16;
+        if (fits(e, &limits)) advise(a, "kv", "f16");
+        limits.kv = HTH_F32;
+    }
+    advise_number(a, e, "rows", &limits, &limits.extents.value[HTH_ROWS], 1);
+    advise_number(a, e, "sessions", &limits, &limits.extents.value[HTH_SEQS], 1);
+    limits.extents.value[HTH_MARKS] = 0;
+    if (e->limits.extents.value[HTH_MARKS] > 0 && fits(e, &limits)) advise(a, "mark-slots", "0");
+    if (a->size) return;
+    limits.context = HTH_BLOCK_POSITIONS;
+    limits.kv = HTH_F16;
+    limits.extents.value[HTH_ROWS] = limits.extents.value[HTH_OUTS] = limits.extents.value[HTH_SEQS] = 1;
+    limits.outputs = 1;
+    snprintf(a->text, sizeof a->text, "%s",
+             fits(e, &limits) ? "; no option alone makes it fit, all of ctx, kv, rows, outputs and sessions do"
+                              : "; no context, KV type and rows make it fit");
+}
+
+static hearth_status over_budget(hearth_engine *e, uint64_t sum, hearth_error *err) {
+    char terms[320] = "";
+    advice found = {.size = 0};
+    size_t n = 0;
+    for (size_t i = 0; i < e->n_terms && n < sizeof terms - 1; i++)
+        n += (size_t)snprintf(terms + n, sizeof terms - n, "%s%s %.1f", i ? ", " : "", e->terms[i].what,
+                              (double)e->terms[i].bytes / 1048576.0);
+    find_advice(e, &found);
+    return hth_fail(err, HEARTH_OVER_BUDGET, "the plan needs %.1f MiB and may use %.1f (option memory)%s; in MiB: %s",
+                    (double)sum / 1048576.0, (double)e->budget / 1048576.0, found.text, terms);
+}
+
+/* ---- The plan ---- */
 
 enum { DEFAULT_CONTEXT = 8192, LEAST_DEFAULT_CONTEXT = 256 };
 
@@ -126,7 +196,7 @@ hearth_status hth_engine_plan_memory(hearth_engine *e, const hearth_options *opt
     int64_t context = hth_option_int(options, HTH_OPTION_CTX);
     int64_t rows = hth_option_int(options, HTH_OPTION_ROWS), outputs = hth_option_int(options, HTH_OPTION_OUTPUTS);
     uint64_t memory = (uint64_t)hth_option_int(options, HTH_OPTION_MEMORY);
-    e->budget = memory ? memory : hth_free_memory();
+    e->budget = memory ? memory : hth_memory_allowed_at("");
     if (context > e->program->context)
         return hth_fail(err, HEARTH_BAD_OPTION, "ctx %lld is more than the model's context of %lld", (long long)context,
                         (long long)e->program->context);

@@ -128,10 +128,12 @@ hearth_status hth_engine_make_tokenizer(hearth_engine *e, hearth_error *err) {
 }
 
 static hearth_status take_memory(hearth_engine *e, hearth_error *err) {
-    uint64_t bytes = 0;
+    hth_memory_term terms[HTH_PLAN_TERMS];
+    size_t n;
     hth_arena counted = hth_arena_counting();
     HTH_TRY(begin(e, "arenas", err));
     hth_engine_carve(e, &counted);
+    uint64_t bytes = counted.used;
     HTH_TRY(hth_arena_map_until(&e->tables, counted.used, &e->stop, "the session tables", err));
     hth_engine_carve(e, &e->tables);
     assert(e->tables.used == counted.used && !e->tables.overflow);
@@ -139,7 +141,8 @@ static hearth_status take_memory(hearth_engine *e, hearth_error *err) {
     hth_blocks_init(&e->blocks);
     e->marks.total = e->limits.extents.value[HTH_MARKS];
     HTH_TRY(e->type->commit(e->exe, &e->stop, err));
-    for (size_t i = 1; i < e->n_terms; i++) bytes += e->terms[i].bytes; /* the weights come first */
+    n = e->type->terms(e->exe, terms, HTH_PLAN_TERMS);
+    for (size_t i = 0; i < n; i++) bytes += terms[i].bytes;
     end(e, bytes);
     return HEARTH_OK;
 }

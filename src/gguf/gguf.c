@@ -151,6 +151,13 @@ hearth_status hth_gguf_open_memory(const void *data, size_t size, hth_gguf **out
     return status;
 }
 
+uint64_t hth_gguf_directory_bytes(const hth_gguf *g) {
+    uint64_t bytes = g->kv_count * sizeof *g->kvs + g->tensor_count * sizeof *g->tensors;
+    for (uint64_t i = 0; i < g->kv_count; i++)
+        if (g->kvs[i].offsets) bytes += (g->kvs[i].count + 1) * sizeof *g->kvs[i].offsets;
+    return bytes;
+}
+
 int hth_gguf_file_count(const hth_gguf *g) {
     return g->file_count;
 }

@@ -87,6 +87,9 @@ hearth_status hth_gguf_open_memory(const void *data, size_t size, hth_gguf **out
 /* Unmap and free; *g becomes NULL. A NULL is ignored. */
 void hth_gguf_close(hth_gguf **g);
 
+/* Bytes of the directory itself: records, and where the strings of arrays begin. */
+uint64_t hth_gguf_directory_bytes(const hth_gguf *g);
+
 int hth_gguf_file_count(const hth_gguf *g);
 const hth_gguf_file *hth_gguf_file_at(const hth_gguf *g, int i);
 

@@ -82,6 +82,14 @@ static hearth_status fill(hearth_tokenizer *t, const hth_gguf *g, const hearth_t
     return HEARTH_OK;
 }
 
+uint64_t hth_tokenizer_bytes(const hth_gguf *g) {
+    /* The tables of a pre-tokenizer's patterns, and the workspace in which they are compiled: measured, with room. */
+    static const uint64_t patterns = 4 << 20;
+    hth_vocab_kind kind = HTH_VOCAB_GPT2;
+    if (find_kind(g, &kind, NULL) != HEARTH_OK) return 0;
+    return sizeof(hearth_tokenizer) + hth_vocab_bytes(g, kind) + (kind == HTH_VOCAB_LLAMA ? 0 : patterns);
+}
+
 hearth_status hth_tokenizer_from_gguf(const hth_gguf *g, const hearth_tokenizer_options *options,
                                       hearth_tokenizer **out, hearth_error *err) {
     *out = NULL;

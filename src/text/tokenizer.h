@@ -10,6 +10,10 @@
 hearth_status hth_tokenizer_from_gguf(const hth_gguf *g, const hearth_tokenizer_options *options,
                                       hearth_tokenizer **out, hearth_error *err);
 
+/* The most bytes that the tokenizer of a file takes, or a limit above it; 0 when the file has none. Refuses nothing:
+ * what is wrong with the file, building says. */
+uint64_t hth_tokenizer_bytes(const hth_gguf *g);
+
 /* The file that the tokenizer has opened itself; NULL for one made by hth_tokenizer_from_gguf. */
 const hth_gguf *hth_tokenizer_file(const hearth_tokenizer *tokenizer);
 

@@ -79,6 +79,9 @@ hearth_status hth_vocab_load(hth_vocab *v, const hth_gguf *g, hth_vocab_kind kin
                              hearth_error *err);
 void hth_vocab_free(hth_vocab *v);
 
+/* The most bytes that the vocabulary of a file takes while it is loaded and after. */
+uint64_t hth_vocab_bytes(const hth_gguf *g, hth_vocab_kind kind);
+
 /* Read the ids of special tokens, find the tokens that end a generation, and correct the types of tokens that are
  * known by their text. Needs size, types and ends (zeroed); called by hth_vocab_load. */
 hearth_status hth_vocab_find_roles(hth_vocab *v, const hth_gguf *g, const hth_gguf_kv *tokens, const hth_pre_row *pre,

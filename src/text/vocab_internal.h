@@ -4,6 +4,8 @@
 
 #include "text/vocab.h"
 
+#define HTH_VOCAB_MERGES "tokenizer.ggml.merges"
+
 /* Entries worked on together: what one needs from memory is fetched while the others are worked on. */
 enum { HTH_VOCAB_BATCH = 32 };
 
@@ -22,6 +24,9 @@ size_t hth_vocab_slot_mask(size_t count);
 
 /* The slot of a text: its own, or the free one where it belongs. */
 size_t hth_vocab_text_slot(const hth_vocab *v, const char *text, size_t size, uint64_t hash);
+
+/* vocab_merges.c: the bytes of a table of so many merges. */
+uint64_t hth_vocab_merge_bytes(uint64_t count);
 
 /* vocab_merges.c: fill the pairs from the merges of the file. findable[id]: merging may produce the token, and it is
  * the one that its text finds. */

@@ -307,6 +307,21 @@ static hearth_status read_scores(hth_vocab *v, const hth_gguf *g, hearth_error *
     return HEARTH_OK;
 }
 
+/* Room for the special tokens: those of the types that make them, and those that are known by their texts. */
+static uint64_t special_bytes(const hth_gguf *g) {
+    enum { KNOWN = 256 };
+    const hth_gguf_kv *kv;
+    uint64_t count = KNOWN;
+    if (hth_vocab_array(g, TYPES, false, UINT64_MAX, &kv, NULL) == HEARTH_OK && kv &&
+        (kv->element == HTH_GGUF_I32 || kv->element == HTH_GGUF_U32))
+        for (uint64_t i = 0; i < kv->count; i++) {
+            uint32_t type;
+            memcpy(&type, kv->value + i * sizeof type, sizeof type);
+            count += is_special(type);
+        }
+    return count * sizeof(hth_special);
+}
+
 static hearth_status build_tables(hth_vocab *v, const hth_gguf *g, const hth_gguf_kv *tokens, hearth_error *err) {
     bool *findable = calloc(v->size, sizeof *findable);
     if (findable == NULL) return hth_vocab_no_memory("texts", v->size, err);
@@ -316,6 +331,19 @@ static hearth_status build_tables(hth_vocab *v, const hth_gguf *g, const hth_ggu
             v->kind == HTH_VOCAB_LLAMA ? read_scores(v, g, err) : hth_vocab_read_merges(v, g, tokens, findable, err);
     free(findable);
     return status;
+}
+
+uint64_t hth_vocab_bytes(const hth_gguf *g, hth_vocab_kind kind) {
+    const hth_gguf_kv *tokens, *merges = NULL;
+    if (hth_vocab_array(g, TOKENS, true, UINT64_MAX, &tokens, NULL) != HEARTH_OK || !tokens) return 0;
+    if (tokens->count > MAX_TOKENS) return 0;
+    hth_vocab v = {.size = (uint32_t)tokens->count, .text_mask = hth_vocab_slot_mask((size_t)tokens->count)};
+    hth_arena counting = hth_arena_counting();
+    carve_texts(&v, &counting, tokens->size - tokens->count * sizeof(uint64_t));
+    uint64_t bytes = counting.used + tokens->count * (sizeof *v.types + sizeof *v.ends + sizeof(bool));
+    if (kind == HTH_VOCAB_LLAMA) return bytes + tokens->count * sizeof *v.order + special_bytes(g);
+    if (hth_vocab_array(g, HTH_VOCAB_MERGES, true, UINT64_MAX, &merges, NULL) != HEARTH_OK || !merges) return bytes;
+    return bytes + hth_vocab_merge_bytes(merges->count) + special_bytes(g);
 }
 
 /* ---- special tokens ---- */

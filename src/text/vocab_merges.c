@@ -11,8 +11,6 @@
 #include "text/alphabet.h"
 #include "text/vocab_internal.h"
 
-#define MERGES "tokenizer.ggml.merges"
-
 enum { MAX_MERGES = 1 << 26 };
 
 typedef struct lookup {
@@ -70,7 +68,7 @@ static lookup as_lookup(const merge_reader *r, const char *text, size_t size, ch
 
 static hearth_status bad_merge(const merge_reader *r, unsigned k, const char *what, hearth_error *err) {
     hth_string text = r->batch.text[k];
-    return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\": merge %" PRIu32 " (\"%.*s\") %s", MERGES, r->rank + k,
+    return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\": merge %" PRIu32 " (\"%.*s\") %s", HTH_VOCAB_MERGES, r->rank + k,
                     (int)(text.size < 60 ? text.size : 60), text.data, what);
 }
 
@@ -167,11 +165,16 @@ static hearth_status read_batch(merge_reader *r, hearth_error *err) {
     return HEARTH_OK;
 }
 
-static hearth_status map_pairs(hth_vocab *v, size_t count, hearth_error *err) {
+uint64_t hth_vocab_merge_bytes(uint64_t count) {
+    if (count > MAX_MERGES) return 0;
     hth_arena counting = hth_arena_counting();
+    HTH_ARENA_NEW(&counting, hth_pair_slot, hth_vocab_slot_mask((size_t)count) + 1);
+    return counting.used;
+}
+
+static hearth_status map_pairs(hth_vocab *v, size_t count, hearth_error *err) {
     v->pair_mask = hth_vocab_slot_mask(count);
-    HTH_ARENA_NEW(&counting, hth_pair_slot, v->pair_mask + 1);
-    HTH_TRY(hth_arena_map(&v->merges, counting.used, "the tokenizer's merges", err));
+    HTH_TRY(hth_arena_map(&v->merges, hth_vocab_merge_bytes(count), "the tokenizer's merges", err));
     v->pairs = HTH_ARENA_NEW(&v->merges, hth_pair_slot, v->pair_mask + 1);
     memset(v->pairs, 0xFF, (v->pair_mask + 1) * sizeof *v->pairs); /* all free */
     return HEARTH_OK;
@@ -189,11 +192,11 @@ static hearth_status read_all(merge_reader *r, const hth_gguf_kv *merges, unsign
 hearth_status hth_vocab_read_merges(hth_vocab *v, const hth_gguf *g, const hth_gguf_kv *tokens, const bool *findable,
                                     hearth_error *err) {
     const hth_gguf_kv *kv;
-    HTH_TRY(hth_vocab_array(g, MERGES, true, UINT64_MAX, &kv, err));
-    if (kv == NULL) return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\" is missing", MERGES);
+    HTH_TRY(hth_vocab_array(g, HTH_VOCAB_MERGES, true, UINT64_MAX, &kv, err));
+    if (kv == NULL) return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\" is missing", HTH_VOCAB_MERGES);
     if (kv->count > MAX_MERGES)
-        return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\" has %" PRIu64 " elements; %d is the most", MERGES, kv->count,
-                        MAX_MERGES);
+        return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\" has %" PRIu64 " elements; %d is the most", HTH_VOCAB_MERGES,
+                        kv->count, MAX_MERGES);
     HTH_TRY(map_pairs(v, (size_t)kv->count, err));
     /* Texts are a few hundred bytes at most; where a file has longer ones, batches are of one merge. */
     unsigned batch = v->longest <= 4096 ? HTH_VOCAB_BATCH : 1;

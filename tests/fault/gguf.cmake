@@ -8,3 +8,10 @@ hearth_alloc_guard(fault_gguf_hostile)
 hearth_test(fault_gguf_memory ${fault}/gguf_memory.c ${support} ${HEARTH_TEST_SUPPORT}/temp_folder.c)
 hearth_alloc_guard(fault_gguf_memory)
 target_link_options(fault_gguf_memory PRIVATE -Wl,--wrap=mmap -Wl,--wrap=munmap -Wl,--wrap=fstat)
+
+# Whole opens, each with one fault: seconds in all, minutes with instrumented kernels.
+hearth_test(fault_engine_open ${fault}/engine_open.c)
+hearth_alloc_guard(fault_engine_open)
+foreach(name mmap fstat madvise pread pthread_create)
+  target_link_options(fault_engine_open PRIVATE -Wl,--wrap=${name})
+endforeach()

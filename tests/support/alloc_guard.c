@@ -7,6 +7,7 @@
 #include <string.h>
 
 void *__real_malloc(size_t size);
+void *__real_aligned_alloc(size_t align, size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *old, size_t size);
 void __real_free(void *block);
@@ -15,7 +16,9 @@ void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 void *__wrap_reallocarray(void *old, size_t count, size_t size);
+void *__wrap_aligned_alloc(size_t align, size_t size);
 char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t most);
 void __wrap_free(void *block);
 
 static long calls, fail_at;
@@ -78,6 +81,18 @@ char *__wrap_strdup(const char *text) {
     size_t size = strlen(text) + 1;
     char *copy = __wrap_malloc(size);
     return copy ? memcpy(copy, text, size) : NULL;
+}
+
+void *__wrap_aligned_alloc(size_t align, size_t size) {
+    return fails() ? NULL : grown(__real_aligned_alloc(align, size));
+}
+
+char *__wrap_strndup(const char *text, size_t most) {
+    size_t size = strnlen(text, most);
+    char *copy = __wrap_malloc(size + 1);
+    if (!copy) return NULL;
+    copy[size] = '\0';
+    return memcpy(copy, text, size);
 }
 
 void __wrap_free(void *block) {

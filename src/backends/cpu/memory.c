@@ -98,7 +98,9 @@ size_t hth_cpu_terms(const hth_executable *exe, hth_memory_term *out, size_t cap
         if (n < capacity) out[n] = (hth_memory_term){parts[i].what, counted.overflow ? UINT64_MAX : counted.used};
         n++;
     }
-    return n;
+    if (n < capacity)
+        out[n] = (hth_memory_term){"thread stacks", (uint64_t)exe->backend->threads * HTH_POOL_STACK_TOUCHED};
+    return n + 1;
 }
 
 /* ---- Pointers ---- */

@@ -1,0 +1,11 @@
+/* How much memory this process may count on. */
+#ifndef HTH_BASE_SYSMEM_H
+#define HTH_BASE_SYSMEM_H
+
+#include <stdint.h>
+
+/* Bytes that the system has free or can free without swapping, or the least limit of the process's control groups where
+ * that is less. root: "" for the system's own files. */
+uint64_t hth_memory_allowed_at(const char *root);
+
+#endif

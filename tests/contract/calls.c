@@ -1,0 +1,379 @@
+/* After open, calls are free of first times: they allocate nothing, map nothing, start no thread and touch no page of
+ * the engine's memory for the first time, whatever is done for the first time. What the system takes back while an
+ * engine rests is populated again before a call computes, and counted. Engines that come and go leave nothing.
+ *
+ * Planted, each seen red: a malloc in hth_cpu_run; an arena that is not populated; a stack that is not touched; the
+ * idle check left out of hth_engine_ready; a piece left out of hth_residency_start; an engine that keeps its name. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "backends/cpu/executable.h"
+#include "engine/engine.h"
+#include "hearth/hearth.h"
+#include "support/call_guard.h"
+#include "support/temp_folder.h"
+
+enum { ROWS = 18, CONTEXT = 256, PROMPT = 40 };
+
+static const char *model; /* of the tests that take one */
+
+static hearth_engine *open_model(const char *path, const char *const *pairs) {
+    hearth_options *options;
+    hearth_engine *engine;
+    hearth_error err = {0};
+    assert_int_equal(hearth_options_create(&options, &err), HEARTH_OK);
+    for (; *pairs; pairs += 2)
+        if (hearth_options_set(options, pairs[0], pairs[1], &err) != HEARTH_OK) fail_msg("%s", err.text);
+    if (hearth_engine_open(path, options, &engine, &err) != HEARTH_OK) fail_msg("%s", err.text);
+    hearth_options_free(&options);
+    return engine;
+}
+
+#define OPEN(path, ...)                                                                                                \
+    open_model(path, (const char *const[]){"ctx", "256", "rows", "18", "sessions", "2", "threads", "2", "outputs",     \
+                                           "18", __VA_ARGS__, NULL})
+
+/* ---- first times ---- */
+
+typedef struct first_times {
+    hearth_engine *engine;
+    hearth_session *sessions[2];
+    hearth_sampler *sampler;
+    hearth_model_info info;
+    hearth_token tokens[CONTEXT];
+    const float *logits;
+} first_times;
+
+static void set_up(first_times *f, hearth_engine *engine) {
+    hearth_options *options;
+    hearth_error err = {0};
+    static const char *const features[] = {"temp",
+                                           "0.9",
+                                           "top-k",
+                                           "20",
+                                           "top-p",
+                                           "0.9",
+                                           "min-p",
+                                           "0.01",
+                                           "typical",
+                                           "0.95",
+                                           "repeat-penalty",
+                                           "1.1",
+                                           "presence-penalty",
+                                           "0.1",
+                                           "frequency-penalty",
+                                           "0.1",
+                                           "seed",
+                                           "7",
+                                           NULL};
+    *f = (first_times){.engine = engine};
+    hearth_engine_info(engine, &f->info);
+    for (int i = 0; i < CONTEXT; i++) f->tokens[i] = (i * 13 + 5) % f->info.vocab;
+    assert_int_equal(hearth_options_create(&options, &err), HEARTH_OK);
+    for (size_t i = 0; features[i]; i += 2)
+        assert_int_equal(hearth_options_set(options, features[i], features[i + 1], &err), HEARTH_OK);
+    assert_int_equal(hearth_sampler_create(options, f->info.vocab, CONTEXT, NULL, 0, &f->sampler, &err), HEARTH_OK);
+    hearth_options_free(&options);
+}
+
+static void tear_down(first_times *f) {
+    hearth_sampler_free(&f->sampler);
+    for (int i = 0; i < 2; i++) hearth_session_free(&f->sessions[i]);
+    hearth_engine_close(&f->engine);
+}
+
+static hearth_status create(first_times *f, int i) {
+    return hearth_session_create(f->engine, &f->sessions[i], NULL);
+}
+
+static hearth_status first_prefill(first_times *f) {
+    if (create(f, 0) != HEARTH_OK) return HEARTH_NOT_FOUND;
+    return hearth_session_sync(f->sessions[0], f->tokens, PROMPT, NULL, 0, &f->logits, NULL, NULL);
+}
+
+static hearth_status first_decode(first_times *f) {
+    return hearth_session_sync(f->sessions[0], f->tokens, PROMPT + 1, NULL, 0, &f->logits, NULL, NULL);
+}
+
+static hearth_status every_row_count(first_times *f) {
+    for (int64_t rows = 1; rows <= ROWS; rows++) {
+        hearth_item item = {
+            .session = f->sessions[0], .tokens = f->tokens, .count = rows, .outputs = HEARTH_OUTPUT_ALL};
+        if (hearth_session_truncate(f->sessions[0], 0, NULL) != HEARTH_OK) return HEARTH_NOT_FOUND;
+        hearth_status status = hearth_engine_run(f->engine, &item, 1, NULL);
+        if (status != HEARTH_OK) return status;
+    }
+    return HEARTH_OK;
+}
+
+static hearth_status second_session(first_times *f) {
+    if (create(f, 1) != HEARTH_OK) return HEARTH_NOT_FOUND;
+    return hearth_session_sync(f->sessions[1], f->tokens + 3, PROMPT, NULL, 0, &f->logits, NULL, NULL);
+}
+
+static hearth_status both_at_once(first_times *f) {
+    hearth_item items[2];
+    for (int i = 0; i < 2; i++)
+        items[i] = (hearth_item){
+            .session = f->sessions[i], .tokens = f->tokens + i, .count = 3, .outputs = HEARTH_OUTPUT_LAST};
+    hearth_status status = hearth_engine_run(f->engine, items, 2, NULL);
+    f->logits = items[0].logits;
+    return status;
+}
+
+static hearth_status first_sample(first_times *f) {
+    hearth_token token;
+    hearth_status status = hearth_sampler_accept(f->sampler, f->tokens, PROMPT, NULL);
+    return status == HEARTH_OK ? hearth_sampler_sample(f->sampler, f->logits, &token, NULL) : status;
+}
+
+static hearth_status first_mark(first_times *f) {
+    hearth_mark mark = {.position = 70};
+    hearth_status status = hearth_session_sync(f->sessions[0], f->tokens, 90, &mark, 1, &f->logits, NULL, NULL);
+    return status == HEARTH_OK ? hearth_session_restore(f->sessions[1], mark.id, NULL) : status;
+}
+
+static hearth_status full_depth(first_times *f) {
+    return hearth_session_sync(f->sessions[0], f->tokens, CONTEXT, NULL, 0, &f->logits, NULL, NULL);
+}
+
+static const struct {
+    const char *what;
+    hearth_status (*run)(first_times *f);
+} calls[] = {{"the first prefill", first_prefill}, {"the first decode", first_decode},
+             {"every row count", every_row_count}, {"a second session", second_session},
+             {"both at once", both_at_once},       {"the first sample", first_sample},
+             {"the first mark", first_mark},       {"the full depth", full_depth}};
+
+enum { CALLS = sizeof calls / sizeof *calls };
+
+/* A file as it is now. */
+static char *contents(const char *path, size_t *size) {
+    static char buffer[8 << 20];
+    FILE *f = fopen(path, "re");
+    assert_non_null(f);
+    *size = fread(buffer, 1, sizeof buffer - 1, f);
+    buffer[*size] = '\0';
+    fclose(f);
+    return buffer;
+}
+
+static size_t count_lines(const char *path) {
+    size_t size, lines = 0;
+    const char *text = contents(path, &size);
+    for (size_t i = 0; i < size; i++) lines += text[i] == '\n';
+    return lines;
+}
+
+/* Make all calls on a fresh engine; the page faults of them together. */
+static long make_calls(const char *load, long allowed_faults_a_row) {
+    first_times f;
+    long faults = 0;
+    set_up(&f, OPEN(model, "load", load));
+    size_t maps = count_lines("/proc/self/maps");
+    for (size_t i = 0; i < CALLS; i++) {
+        hearth_counters before, after;
+        hearth_engine_counters(f.engine, &before);
+        call_guard_arm();
+        hearth_status status = calls[i].run(&f);
+        call_counts counts = call_guard_disarm();
+        hearth_engine_counters(f.engine, &after);
+        if (status != HEARTH_OK) fail_msg("%s: %s", calls[i].what, hearth_status_name(status));
+        if (counts.allocations || counts.frees || counts.mappings || counts.threads)
+            fail_msg("%s: %ld allocations, %ld frees, %ld mappings, %ld threads", calls[i].what, counts.allocations,
+                     counts.frees, counts.mappings, counts.threads);
+        assert_int_equal(after.refaults, 0);
+        long rows = (long)(after.row_reads - before.row_reads);
+        if (counts.faults > rows * allowed_faults_a_row) {
+            print_message("%s: %ld page faults\n", calls[i].what, counts.faults);
+            faults += counts.faults;
+        }
+    }
+    assert_int_equal(count_lines("/proc/self/maps"), maps);
+    tear_down(&f);
+    return faults;
+}
+
+/* A system that is short of memory, or moves pages, makes faults that are not ours: one quiet run out of a few shows
+ * that none of ours are left. */
+static void no_call_is_a_first_time(const char *load, long allowed_faults_a_row) {
+    enum { TRIES = 4 };
+    long faults = 1;
+    for (int i = 0; i < TRIES && faults > 0; i++) faults = make_calls(load, allowed_faults_a_row);
+    assert_int_equal(faults, 0);
+}
+
+static void calls_touch_nothing_new_when_weights_are_read(void **state) {
+    (void)state;
+    no_call_is_a_first_time("read", 0);
+}
+
+/* Rows of the embedding table are read where it is mapped: at most the two pages that a row lies in, and once. */
+static void calls_touch_rows_alone_when_weights_are_mapped(void **state) {
+    (void)state;
+    no_call_is_a_first_time("map", 2);
+}
+
+/* ---- what is resident ---- */
+
+typedef struct mapping {
+    unsigned char *base;
+    size_t size;
+} mapping;
+
+/* The engine's mapping of a file of ours. */
+static mapping mapping_of(const hearth_engine *engine) {
+    const hth_file_view *view = &engine->residency.files[0];
+    return (mapping){(unsigned char *)(uintptr_t)view->base, (size_t)view->size};
+}
+
+static size_t pages_there(const hearth_engine *engine, size_t *pages) {
+    static unsigned char there[1 << 16];
+    const hth_arrival *a = &engine->residency.arrival;
+    size_t count = 0, page = (size_t)sysconf(_SC_PAGESIZE);
+    *pages = 0;
+    for (size_t i = 0; i < a->count; i++) {
+        size_t size = (size_t)(a->pieces[i].to - a->pieces[i].from), n = (size + page - 1) / page;
+        assert_true(n <= sizeof there);
+        assert_int_equal(mincore(mapping_of(engine).base + a->pieces[i].from, size, there), 0);
+        for (size_t k = 0; k < n; k++) count += there[k] & 1;
+        *pages += n;
+    }
+    return count;
+}
+
+/* Take all pages of a file of ours from memory. False where the file system keeps them. */
+static bool evict(const char *path, const hearth_engine *engine) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    if (engine) madvise(mapping_of(engine).base, mapping_of(engine).size, MADV_DONTNEED);
+    assert_int_equal(fsync(fd), 0);
+    assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+    struct stat st;
+    assert_int_equal(fstat(fd, &st), 0);
+    unsigned char there[1];
+    void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    assert_true(map != MAP_FAILED);
+    assert_int_equal(mincore((char *)map + st.st_size / 2 / 4096 * 4096, 1, there), 0);
+    munmap(map, (size_t)st.st_size);
+    close(fd);
+    return !(there[0] & 1);
+}
+
+static const char *copy_model(void) {
+    size_t size;
+    char *bytes = contents(model, &size);
+    const char *path = temp_path("model.gguf");
+    FILE *f = fopen(path, "we");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+    return path;
+}
+
+static void weights_are_resident_and_come_back(void **state) {
+    (void)state;
+    first_times f;
+    hearth_counters counters;
+    size_t pages;
+    temp_folder_make();
+    const char *path = copy_model();
+    if (!evict(path, NULL)) {
+        print_message("this file system keeps its pages: nothing to see here\n");
+        temp_folder_remove();
+        return;
+    }
+    set_up(&f, OPEN(path, "load", "map"));
+    size_t there = pages_there(f.engine, &pages);
+    assert_int_equal(there, pages);
+    assert_true(pages > 10);
+    assert_int_equal(first_prefill(&f), HEARTH_OK);
+    float *logits = malloc((size_t)f.info.vocab * sizeof *logits);
+    memcpy(logits, f.logits, (size_t)f.info.vocab * sizeof *logits);
+
+    assert_true(evict(path, f.engine));
+    assert_true(pages_there(f.engine, &pages) < pages);
+    assert_int_equal(hearth_session_truncate(f.sessions[0], 0, NULL), HEARTH_OK);
+    f.engine->residency.idle_ms = 0; /* as after a pause */
+    assert_int_equal(hearth_session_sync(f.sessions[0], f.tokens, PROMPT, NULL, 0, &f.logits, NULL, NULL), HEARTH_OK);
+    assert_memory_equal(f.logits, logits, (size_t)f.info.vocab * sizeof *logits);
+    there = pages_there(f.engine, &pages);
+    assert_int_equal(there, pages);
+    hearth_engine_counters(f.engine, &counters);
+    assert_true(counters.refaults > 0 && counters.refaults <= pages);
+    uint64_t before = counters.refaults;
+    assert_int_equal(first_decode(&f), HEARTH_OK);
+    hearth_engine_counters(f.engine, &counters);
+    assert_int_equal(counters.refaults, before);
+    free(logits);
+    tear_down(&f);
+    temp_folder_remove();
+}
+
+/* ---- a clean slate ---- */
+
+static bool all_zero(const hth_arena *arena) {
+    for (size_t i = 0; i < arena->capacity; i++)
+        if (arena->base[i] != 0) return false;
+    return true;
+}
+
+/* The warm pass leaves nothing in keys, values, recurrent state or checkpoints. */
+static void opening_leaves_no_trace_in_any_state(void **state) {
+    (void)state;
+    hearth_engine *engine = OPEN(model, "load", "map");
+    assert_true(all_zero(&engine->exe->kv_arena));
+    assert_true(all_zero(&engine->exe->state_arena));
+    assert_true(all_zero(&engine->exe->mark_arena));
+    hearth_engine_close(&engine);
+}
+
+/* ---- coming and going ---- */
+
+static void engines_come_and_go_without_growth(void **state) {
+    enum { ROUNDS = 60, SETTLED = 3 };
+    (void)state;
+    long live = 0;
+    size_t maps = 0, tasks = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        first_times f;
+        hearth_engine *other = OPEN(model, "load", i % 2 ? "read" : "map", "early", "on");
+        set_up(&f, OPEN(model, "load", i % 2 ? "map" : "read", "early", i % 3 ? "on" : "off"));
+        if (i % 5 == 0) assert_int_equal(first_prefill(&f), HEARTH_OK);
+        hearth_engine_close(&other);
+        tear_down(&f);
+        if (i == SETTLED) {
+            live = call_guard_live();
+            maps = count_lines("/proc/self/maps");
+            tasks = count_lines("/proc/self/status");
+        }
+    }
+    /* The C library keeps a few stacks of threads that ended, each with a table of some hundred bytes. */
+    assert_true(labs(call_guard_live() - live) <= 1600);
+    assert_true(count_lines("/proc/self/maps") <= maps + 8);
+    assert_int_equal(count_lines("/proc/self/status"), tasks);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_touch_nothing_new_when_weights_are_read),
+        cmocka_unit_test(calls_touch_rows_alone_when_weights_are_mapped),
+        cmocka_unit_test(weights_are_resident_and_come_back),
+        cmocka_unit_test(opening_leaves_no_trace_in_any_state),
+        cmocka_unit_test(engines_come_and_go_without_growth),
+    };
+    if (argc != 2) return 2;
+    model = argv[1];
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
