@@ -2,6 +2,7 @@
 import hashlib
 import json
 import unittest
+import xml.etree.ElementTree
 
 from program import MODEL, ProgramTest, hearth, main
 
@@ -53,10 +54,31 @@ class Output(ProgramTest):
             result.stdout.decode()
 
     def test_the_ledger(self):
-        result = hearth(*GREEDY, "-p", PROMPT, "-n", "1", "--ledger")
+        picture = self.folder / "open.svg"
+        result = hearth(*GREEDY, "-p", PROMPT, "-n", "1", "--ledger", "--svg", picture)
         self.assertEqual(result.returncode, 0)
-        self.assertIn(b"exposed", result.stderr)
-        self.assertIn(b"total", result.stderr)
+        lines = result.stderr.decode().splitlines()
+        rows = {line[:18].rstrip(): line[18:].split() for line in lines}
+        self.assertEqual(rows["open"], ["start", "ms", "end", "ms", "exposed", "bytes", "minor", "major", "outstanding"])
+        self.assertAlmostEqual(sum(float(row[2]) for name, row in rows.items() if name not in ("open", "total")),
+                               float(rows["total"][0]), delta=0.1)
+        self.assertGreater(int(rows["residency"][3]), 0)
+        bars = xml.etree.ElementTree.parse(picture).getroot().findall(".//{*}rect[@class='exposed']")
+        self.assertEqual(len(bars), len(rows) - 2)
+
+    def test_what_opening_costs(self):
+        report = self.report("explain", "-m", MODEL, "--open")
+        names = [row["what"] for row in report["ledger"]]
+        for name in ("map and directory", "program", "kernels and plan", "tokenizer", "arenas", "warm pass"):
+            self.assertIn(name, names)
+        self.assertAlmostEqual(sum(row["exposed_ms"] for row in report["ledger"]), report["open_total_ms"], delta=0.1)
+        self.assertEqual([row["outstanding"] for row in report["ledger"] if row["what"] == "residency"], [0])
+        self.assertIn("tokenizer", [term["what"] for term in report["plan"]])
+        self.assertIn("residency", self.succeed("explain", "-m", MODEL, "--open").decode())
+        self.refuse(2, "explain", "-m", MODEL, "--svg", self.folder / "open.svg", says="--open")
+        result = hearth("explain", "-m", MODEL, "--open", "--svg", "/nowhere/open.svg")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"cannot write /nowhere/open.svg", result.stderr)
 
     def test_verbose_says_where_it_ended(self):
         result = hearth(*GREEDY, "-p", PROMPT, "-n", "2", "-v", "--seed", "77")

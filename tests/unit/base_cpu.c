@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/cpu.h"
+#include "base/sysmem.h"
 
 static char root[] = "/tmp/hearth-cpu-XXXXXX";
 
@@ -115,6 +116,26 @@ static void quota_of_version_1(void **state) {
     assert_quota(0);
 }
 
+static void memory_is_what_is_free_or_the_least_limit(void **state) {
+    (void)state;
+    assert_true(hth_memory_allowed_at(root) > (uint64_t)64
+                                                  << 20); /* all the machine has, when the system does not say */
+    put("proc/meminfo", "MemTotal:       8000000 kB\nMemFree:  1 kB\nMemAvailable:   4000000 kB\n");
+    assert_int_equal(hth_memory_allowed_at(root), 4000000ull * 1024);
+    put("proc/self/cgroup", "0::/outer/inner\n");
+    put("sys/fs/cgroup/outer/inner/memory.max", "max\n");
+    assert_int_equal(hth_memory_allowed_at(root), 4000000ull * 1024);
+    put("sys/fs/cgroup/outer/memory.max", "1000000000\n");
+    assert_int_equal(hth_memory_allowed_at(root), 1000000000);
+    put("sys/fs/cgroup/outer/inner/memory.max", "9000000000000\n");
+    assert_int_equal(hth_memory_allowed_at(root), 1000000000);
+    put("proc/self/cgroup", "9:cpu:/outer\n7:memory:/docker/abc\n");
+    put("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    assert_int_equal(hth_memory_allowed_at(root), 4000000ull * 1024);
+    put("sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "500000000\n");
+    assert_int_equal(hth_memory_allowed_at(root), 500000000);
+}
+
 static void this_machine(void **state) {
     (void)state;
     hth_cpu cpu;
@@ -135,6 +156,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(siblings_count_once, start, end),
         cmocka_unit_test_setup_teardown(quota_of_version_2, start, end),
         cmocka_unit_test_setup_teardown(quota_of_version_1, start, end),
+        cmocka_unit_test_setup_teardown(memory_is_what_is_free_or_the_least_limit, start, end),
         cmocka_unit_test(this_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
