@@ -2,8 +2,9 @@
  * the engine's memory for the first time, whatever is done for the first time. What the system takes back while an
  * engine rests is populated again before a call computes, and counted. Engines that come and go leave nothing.
  *
- * Planted, each seen red: a malloc in hth_cpu_run; an arena that is not populated; a stack that is not touched; the
- * idle check left out of hth_engine_ready; a piece left out of hth_residency_start; an engine that keeps its name. */
+ * Planted, each seen red: a malloc in hth_cpu_run; an arena that is not populated; the idle check left out of
+ * hth_engine_ready; half of the pieces left out of hth_residency_start; an engine that keeps its name; a warm pass on
+ * the model's weights that leaves its state. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
