@@ -59,7 +59,7 @@ class Output(ProgramTest):
         self.assertEqual(result.returncode, 0)
         lines = result.stderr.decode().splitlines()
         rows = {line[:18].rstrip(): line[18:].split() for line in lines}
-        self.assertEqual(rows["open"], ["start", "ms", "end", "ms", "exposed", "bytes", "minor", "major", "outstanding"])
+        self.assertEqual(rows["open"], "start ms end ms exposed bytes minor major outstanding".split())
         self.assertAlmostEqual(sum(float(row[2]) for name, row in rows.items() if name not in ("open", "total")),
                                float(rows["total"][0]), delta=0.1)
         self.assertGreater(int(rows["residency"][3]), 0)
