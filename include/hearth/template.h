@@ -67,7 +67,8 @@ typedef struct hearth_rendering {
     size_t size;
     const hearth_template_segment *segments; /* all of the text, in order, kinds in turn */
     size_t n_segments;
-    const hearth_template_mark *marks; /* by message; those whose messages the template refuses are left out */
+    const hearth_template_mark
+        *marks; /* by message, and so by offset; those whose messages the template refuses are left out */
     size_t n_marks;
     size_t n_messages;
 } hearth_rendering;

@@ -47,6 +47,23 @@ HEARTH_API hearth_status hearth_tokenizer_encode(const hearth_tokenizer *tokeniz
                                                  unsigned flags, hearth_token *out, size_t capacity, size_t *count,
                                                  hearth_error *err);
 
+/* What a prompt's maker knows of its text. */
+typedef struct hearth_encode_parts {
+    const size_t *plain;   /* begin and end of each stretch that is only text, in bytes, in order */
+    size_t n_plain;        /* stretches */
+    const size_t *offsets; /* bytes, in order, whose positions are asked for */
+    size_t *positions; /* gets for each: the number of tokens in front of it that the text up to it alone has, too */
+    size_t n_offsets;
+} hearth_encode_parts;
+
+/* As hearth_tokenizer_encode, with HEARTH_ENCODE_SPECIAL minding the stretches: text of a control token of which a byte
+ * is in one stays text. Pieces that merge are the same as without stretches. HEARTH_ENCODE_ADD adds no second BOS to a
+ * text that begins with one. Positions are right when the ids had room. */
+HEARTH_API hearth_status hearth_tokenizer_encode_parts(const hearth_tokenizer *tokenizer, const char *text, size_t size,
+                                                       unsigned flags, const hearth_encode_parts *parts,
+                                                       hearth_token *out, size_t capacity, size_t *count,
+                                                       hearth_error *err);
+
 /* The bytes of one token: what it adds to the output. Control tokens are empty unless `special`. *data lives as long as
  * the tokenizer. HEARTH_BAD_ARGUMENT when the id is out of range. */
 HEARTH_API hearth_status hearth_tokenizer_piece(const hearth_tokenizer *tokenizer, hearth_token id, int special,

@@ -91,31 +91,83 @@ static int read_model(session *s) {
 
 /* ---- the report ---- */
 
-static void print_report(const session *s) {
+/* The prompt's ids, and the position of each mark in them. */
+typedef struct prompt {
+    hth_tokens tokens;
+    size_t *plain, *offsets, *positions;
+} prompt;
+
+static void free_prompt(prompt *p) {
+    free(p->tokens.ids);
+    free(p->plain);
+    free(p->offsets);
+    free(p->positions);
+}
+
+static int encode_prompt(const session *s, prompt *p) {
     const hearth_rendering *r = s->rendering;
-    hth_json json = {.out = stdout};
-    hth_json_open(&json, NULL, '{');
-    hth_json_bytes(&json, "text", r->text, r->size);
-    hth_json_open(&json, "marks", '[');
-    for (size_t i = 0; i < r->n_marks; i++) {
-        hth_json_open(&json, NULL, '{');
-        hth_json_uint(&json, "message", r->marks[i].message);
-        hth_json_bool(&json, "generation_prompt", r->marks[i].message == r->n_messages);
-        hth_json_uint(&json, "offset", r->marks[i].offset);
-        hth_json_bool(&json, "stable", r->marks[i].stable != 0);
-        hth_json_close(&json, '}');
-    }
-    hth_json_close(&json, ']');
-    hth_json_open(&json, "segments", '[');
+    hearth_error err;
+    size_t n_plain = 0, capacity = r->size + 16; /* a token has a byte at least, but for those that are added */
+    p->plain = malloc((2 * r->n_segments + 1) * sizeof *p->plain);
+    p->offsets = malloc((r->n_marks + 1) * sizeof *p->offsets);
+    p->positions = malloc((r->n_marks + 1) * sizeof *p->positions);
+    p->tokens.ids = malloc(capacity * sizeof *p->tokens.ids);
+    if (!p->plain || !p->offsets || !p->positions || !p->tokens.ids) return hth_out_of_memory();
     for (size_t i = 0; i < r->n_segments; i++) {
+        if (!r->segments[i].content) continue;
+        p->plain[2 * n_plain] = r->segments[i].begin;
+        p->plain[2 * n_plain++ + 1] = r->segments[i].end;
+    }
+    for (size_t i = 0; i < r->n_marks; i++) p->offsets[i] = r->marks[i].offset;
+    const hearth_encode_parts parts = {p->plain, n_plain, p->offsets, p->positions, r->n_marks};
+    if (hearth_tokenizer_encode_parts(s->tokenizer, r->text, r->size, HEARTH_ENCODE_SPECIAL | HEARTH_ENCODE_ADD, &parts,
+                                      p->tokens.ids, capacity, &p->tokens.count, &err) != HEARTH_OK)
+        return hth_complain_error(&err);
+    return HTH_EXIT_OK;
+}
+
+static void print_marks(hth_json *json, const session *s, const prompt *p) {
+    const hearth_rendering *r = s->rendering;
+    hth_json_open(json, "marks", '[');
+    for (size_t i = 0; i < r->n_marks; i++) {
+        hth_json_open(json, NULL, '{');
+        hth_json_uint(json, "message", r->marks[i].message);
+        hth_json_bool(json, "generation_prompt", r->marks[i].message == r->n_messages);
+        hth_json_uint(json, "offset", r->marks[i].offset);
+        if (s->tokenizer != NULL) hth_json_uint(json, "position", p->positions[i]);
+        hth_json_bool(json, "stable", r->marks[i].stable != 0);
+        hth_json_close(json, '}');
+    }
+    hth_json_close(json, ']');
+}
+
+static int print_report(const session *s) {
+    const hearth_rendering *r = s->rendering;
+    prompt p = {{NULL, 0}, NULL, NULL, NULL};
+    int status = s->tokenizer != NULL ? encode_prompt(s, &p) : HTH_EXIT_OK;
+    if (status == HTH_EXIT_OK) {
+        hth_json json = {.out = stdout};
         hth_json_open(&json, NULL, '{');
-        hth_json_uint(&json, "begin", r->segments[i].begin);
-        hth_json_uint(&json, "end", r->segments[i].end);
-        hth_json_bool(&json, "content", r->segments[i].content != 0);
+        hth_json_bytes(&json, "text", r->text, r->size);
+        print_marks(&json, s, &p);
+        hth_json_open(&json, "segments", '[');
+        for (size_t i = 0; i < r->n_segments; i++) {
+            hth_json_open(&json, NULL, '{');
+            hth_json_uint(&json, "begin", r->segments[i].begin);
+            hth_json_uint(&json, "end", r->segments[i].end);
+            hth_json_bool(&json, "content", r->segments[i].content != 0);
+            hth_json_close(&json, '}');
+        }
+        hth_json_close(&json, ']');
+        if (s->tokenizer != NULL) {
+            hth_json_open(&json, "ids", '[');
+            for (size_t i = 0; i < p.tokens.count; i++) hth_json_int(&json, NULL, p.tokens.ids[i]);
+            hth_json_close(&json, ']');
+        }
         hth_json_close(&json, '}');
     }
-    hth_json_close(&json, ']');
-    hth_json_close(&json, '}');
+    free_prompt(&p);
+    return status;
 }
 
 static int render(session *s) {
@@ -131,8 +183,8 @@ static int render(session *s) {
         hearth_template_render(s->template, s->request.data, s->request.size, &options, &s->rendering, &err) !=
             HEARTH_OK)
         return hth_complain_error(&err);
-    if (s->args.common.json) print_report(s);
-    else hth_out(s->rendering->text, s->rendering->size);
+    if (s->args.common.json) return print_report(s);
+    hth_out(s->rendering->text, s->rendering->size);
     return HTH_EXIT_OK;
 }
 
@@ -152,8 +204,8 @@ int hth_verb_template(int argc, char **argv) {
                                  .summary = "Print a conversation as the prompt that a chat template makes of it.",
                                  .notes = "REQUEST is an object: messages, and any other variable of the template "
                                           "(tools, add_generation_prompt, ...). With --file a model is not needed. "
-                                          "With --json: the text, where each message begins and which of the text "
-                                          "is the request's own.",
+                                          "With --json: the text, where each message begins, which of the text is "
+                                          "the request's own, and with -m the prompt's ids.",
                                  .scopes = HTH_SCOPES_TEXT,
                                  .flags = flags,
                                  .n_flags = sizeof flags / sizeof *flags};

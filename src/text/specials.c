@@ -39,8 +39,8 @@ static uint32_t lower_bound(const hth_special *list, uint32_t low, uint32_t high
     return low;
 }
 
-/* The longest special token at the start of the text. */
-static const hth_special *longest(const hth_specials *specials, const unsigned char *text, size_t size, bool control) {
+const hth_special *hth_specials_at(const hth_specials *specials, const char *bytes, size_t size, bool control) {
+    const unsigned char *text = (const unsigned char *)bytes;
     const hth_special *list = specials->list, *best = NULL;
     uint32_t low = specials->first[text[0]], high = specials->first[text[0] + 1];
     for (uint32_t depth = 1; low < high; depth++) {
@@ -62,7 +62,7 @@ const hth_special *hth_specials_find(const hth_specials *specials, const char *t
     if (specials->count == 0) return NULL;
     for (size_t at = from; at < size; at++) {
         if (specials->first[bytes[at]] == specials->first[bytes[at] + 1]) continue;
-        const hth_special *found = longest(specials, bytes + at, size - at, control);
+        const hth_special *found = hth_specials_at(specials, text + at, size - at, control);
         if (found == NULL) continue;
         *begin = at;
         return found;

@@ -32,4 +32,7 @@ void hth_specials_index(hth_specials *specials);
 const hth_special *hth_specials_find(const hth_specials *specials, const char *text, size_t size, size_t from,
                                      bool control, size_t *begin);
 
+/* The longest one at the start of the text, which is not empty; NULL when there is none. */
+const hth_special *hth_specials_at(const hth_specials *specials, const char *text, size_t size, bool control);
+
 #endif

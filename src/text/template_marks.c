@@ -49,8 +49,14 @@ bool hth_render_marked(hth_work *w, const hth_code *code, const hth_request *req
     if (found == NULL || !hth_template_run(w, code, &full, text)) return false;
     /* From the newest back; kept at the end of the array, so that they come out in order. */
     uint32_t first = count;
-    for (uint32_t i = 0; i < count && w->steps < w->max_steps; i++)
-        if (measure(w, code, request, inputs, last - 1 - i, *text, &found[first - 1])) first--;
+    for (uint32_t i = 0; i < count && w->steps < w->max_steps; i++) {
+        if (measure(w, code, request, inputs, last - 1 - i, *text, &found[first - 1])) {
+            first--;
+            /* A message begins no later than the next one, also where a template thinks otherwise. */
+            if (first + 1 < count && found[first].offset > found[first + 1].offset)
+                found[first] = (hearth_template_mark){found[first].message, found[first + 1].offset, 0};
+        }
+    }
     r->marks = found + first;
     r->n_marks = count - first;
     return true;

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from program import MODEL, ProgramTest, environment, hearth, main
 
-VERBS = ["run", "explain", "inspect", "tokenize", "detokenize", "logits", "eval", "bench"]
+VERBS = ["run", "explain", "inspect", "tokenize", "detokenize", "template", "logits", "eval", "bench"]
 WITH_ENGINE = ["run", "explain", "logits", "eval", "bench"]
 
 
@@ -42,7 +42,7 @@ class Refusals(ProgramTest):
         self.refuse(2, "rnu", says="did you mean 'run'?")
         self.refuse(2, "frobnicate", says="unknown verb")
         self.refuse(2, "", says="unknown verb")
-        for verb in ("chat", "serve", "template"):
+        for verb in ("chat", "serve"):
             self.refuse(2, verb, says="not there yet")
         self.refuse(2, "embed", says="embeddings are not supported")
 

@@ -17,4 +17,5 @@ target_include_directories(text_tool PRIVATE
 target_link_libraries(text_tool PRIVATE hearth_flags hearth_static Threads::Threads m)
 
 hearth_test(unit_template_recorded ${unit}/template_recorded.c ${unit}/template_help.c)
+hearth_test(unit_template_marks ${unit}/template_marks.c ${unit}/template_help.c ${unit}/text_help.c)
 hearth_test(unit_template_hostile ${unit}/template_hostile.c ${unit}/template_help.c ${unit}/text_help.c TIMEOUT 600)
