@@ -200,15 +200,16 @@ int hth_verb_template(int argc, char **argv) {
         {0, "marks", NULL, HTH_FLAG_INT, &f->marks, "N", "message starts to report with --json, newest first; 0: 32", 0,
          100000},
     };
-    const hth_command command = {.verb = "template",
-                                 .summary = "Print a conversation as the prompt that a chat template makes of it.",
-                                 .notes = "REQUEST is an object: messages, and any other variable of the template "
-                                          "(tools, add_generation_prompt, ...). With --file a model is not needed. "
-                                          "With --json: the text, where each message begins, which of the text is "
-                                          "the request's own, and with -m the prompt's ids.",
-                                 .scopes = HTH_SCOPES_TEXT,
-                                 .flags = flags,
-                                 .n_flags = sizeof flags / sizeof *flags};
+    const hth_command command = {
+        .verb = "template",
+        .summary = "Print a conversation as the prompt that a chat template makes of it.",
+        .notes = "REQUEST is an object: messages, and any other variable of the template (tools,\n"
+                 "add_generation_prompt, ...). With --file a model is not needed. With --json: the text,\n"
+                 "where each message begins, which of the text is the request's own, and with -m the\n"
+                 "prompt's ids.",
+        .scopes = HTH_SCOPES_TEXT,
+        .flags = flags,
+        .n_flags = sizeof flags / sizeof *flags};
     int status;
     if (!hth_args_parse(&command, argc, argv, &s.args, &status)) return status;
     status = read_model(&s);

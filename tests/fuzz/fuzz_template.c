@@ -39,7 +39,7 @@ static void check(const hearth_rendering *r) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const hearth_template_options options = {.now = "2025-02-01T09:05:00",
                                              .max_steps = 100000,
-                                             .max_ms = 1000,
+                                             .max_ms = 60000,
                                              .max_memory = 32 << 20,
                                              .max_output = 1 << 20,
                                              .marks = 4};
