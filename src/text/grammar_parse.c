@@ -128,7 +128,7 @@ static void parse_literal(parser *p) {
         }
         hth_grammar_append(p->g, parse_character(p));
     }
-    p->at++;
+    accept(p, '"');
 }
 
 static void parse_class(parser *p) {
@@ -150,7 +150,7 @@ static void parse_class(parser *p) {
         if (last < first) fail_here(p, "the range goes down");
         ranges[count++] = (hth_character_range){first, last};
     }
-    p->at++;
+    accept(p, ']');
     hth_grammar_set(p->g, ranges, count, negated, begin);
 }
 

@@ -46,8 +46,9 @@ static void put(compiler *c, hth_grammar_step step) {
 
 /* Copy steps from anywhere in the code to its end. */
 static void copy(compiler *c, uint32_t begin, uint32_t end) {
+    if (begin == end) return;
     hth_grammar_step *s = extend(c, end - begin);
-    if (s != NULL && end > begin) memcpy(s, c->out->code + begin, (end - begin) * sizeof *s);
+    if (s != NULL) memcpy(s, c->out->code + begin, (end - begin) * sizeof *s);
 }
 
 /* ---- Sets of characters ---- */

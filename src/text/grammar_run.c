@@ -111,6 +111,11 @@ static void will_return(hth_run *run, uint32_t record) {
     run->returns[run->n_returns++] = record;
 }
 
+/* A return to it is told by base_returned, and has to stay one. */
+static bool is_base(const hth_run *run, uint32_t record) {
+    return record == HTH_RECORD_BASE || (record == 1 && run->places);
+}
+
 static void add_config(hth_run *run, uint32_t state, uint32_t record) {
     const hth_automaton_state *s = &run->automaton->states[state];
     if (s->final) will_return(run, record);
@@ -139,7 +144,7 @@ static void copy_links(hth_run *run, uint32_t record, uint32_t from) {
         uint32_t i = run->records[run->work[--depth]].link;
         for (; i != NO_LINK; i = run->links[i].next) {
             hth_run_link link = run->links[i];
-            if (link.state != HTH_STATE_NONE || link.record == HTH_RECORD_BASE) {
+            if (link.state != HTH_STATE_NONE || is_base(run, link.record)) {
                 add_link(run, record, link.state, link.record);
             } else if (run->records[link.record].copied != run->copy) {
                 run->records[link.record].copied = run->copy;
@@ -162,9 +167,8 @@ static void make_call(hth_run *run, const hth_automaton_call *call, uint32_t cal
         run->called[run->n_called++] = (hth_run_config){run->automaton->rules[rule].start, run->n_records++};
     }
     uint32_t record = run->called_record[rule];
-    /* What is called in this step may get more links yet, and of BASE they are not known. */
-    bool complete = caller < run->first_record && caller != HTH_RECORD_BASE;
-    if (call->next == HTH_STATE_NONE && complete) copy_links(run, record, caller);
+    bool complete = caller < run->first_record; /* what is called in this step may get more links yet */
+    if (call->next == HTH_STATE_NONE && complete && !is_base(run, caller)) copy_links(run, record, caller);
     else add_link(run, record, call->next, caller);
 }
 
@@ -188,7 +192,7 @@ static void move(hth_run *run, hth_run_config config, unsigned class) {
 static void follow_returns(hth_run *run) {
     while (run->n_returns > 0) {
         uint32_t record = run->returns[--run->n_returns];
-        if (record == HTH_RECORD_BASE || (record == 1 && run->places)) run->base_returned = true;
+        if (is_base(run, record)) run->base_returned = true;
         for (uint32_t i = run->records[record].link; i != NO_LINK; i = run->links[i].next) {
             hth_run_link link = run->links[i];
             if (link.state == HTH_STATE_NONE) will_return(run, link.record);

@@ -149,7 +149,7 @@ static void parse_class(parser *p, set *out, bool *negated) {
         if (last < first) refuse(p, "a range goes down");
         add(p, out, first, last);
     }
-    p->at++;
+    accept(p, ']');
 }
 
 /* ---- Characters as they are spelled in JSON ---- */

@@ -157,6 +157,7 @@ static const struct {
     {"root ::= \"a", HEARTH_BAD_ARGUMENT, "line 1, column 10: the literal has no end"},
     {"root ::= [a", HEARTH_BAD_ARGUMENT, "line 1, column 10: the class has no end"},
     {"root ::= [b-a]", HEARTH_BAD_ARGUMENT, "the range goes down"},
+    {"root ::= [b-a", HEARTH_BAD_ARGUMENT, "the range goes down"},
     {"root ::= \"\\q\"", HEARTH_BAD_ARGUMENT, "line 1, column 12: an escape that is not known"},
     {"root ::= \"\\x4\"", HEARTH_BAD_ARGUMENT, "too few hexadecimal digits"},
     {"root ::= \"\\uD800\"", HEARTH_BAD_ARGUMENT, "no character"},
