@@ -243,8 +243,9 @@ static bool no_operator(hth_work *w, int sign, hth_value a, hth_value b) {
 }
 
 static bool whole(hth_value v, int64_t *out) {
+    if (v.kind != HTH_INT && v.kind != HTH_BOOL) return false;
     *out = v.kind == HTH_INT ? v.integer : v.truth;
-    return v.kind == HTH_INT || v.kind == HTH_BOOL;
+    return true;
 }
 
 static bool too_large(hth_work *w) {

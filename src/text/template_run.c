@@ -370,9 +370,10 @@ static bool make_dict(machine *m, uint32_t count) {
     assert(m->n_stack >= 2 * count);
     if (d == NULL || !hth_work_charge(m->work, count)) return false;
     m->n_stack -= 2 * count;
-    const hth_value *pairs = m->stack + m->n_stack;
-    for (uint32_t i = 0; i < count; i++)
-        if (!hth_use(m->work, pairs[2 * i]) || !hth_dict_put(m->work, d, pairs[2 * i], pairs[2 * i + 1])) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const hth_value *pair = &m->stack[m->n_stack + 2 * i];
+        if (!hth_use(m->work, pair[0]) || !hth_dict_put(m->work, d, pair[0], pair[1])) return false;
+    }
     return push(m, hth_dict_value(d));
 }
 
