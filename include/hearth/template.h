@@ -68,7 +68,7 @@ typedef struct hearth_rendering {
     const hearth_template_segment *segments; /* all of the text, in order, kinds in turn */
     size_t n_segments;
     const hearth_template_mark
-        *marks; /* by message, and so by offset; those whose messages the template refuses are left out */
+        *marks; /* by message, and so by offset; left out: those whose messages the template refuses */
     size_t n_marks;
     size_t n_messages;
 } hearth_rendering;
