@@ -67,8 +67,9 @@ typedef struct hearth_rendering {
     size_t size;
     const hearth_template_segment *segments; /* all of the text, in order, kinds in turn */
     size_t n_segments;
-    const hearth_template_mark
-        *marks; /* by message, and so by offset; left out: those whose messages the template refuses */
+    /* By message, and so by offset. Left out: those whose messages the template refuses, and the oldest ones when a
+     * limit was passed on the way to them. */
+    const hearth_template_mark *marks;
     size_t n_marks;
     size_t n_messages;
 } hearth_rendering;

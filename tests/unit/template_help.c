@@ -50,7 +50,7 @@ const char *template_json(hth_work *w, hth_value v) {
 char *template_render(const char *source, size_t size, const char *request, const hearth_template_options *options,
                       hearth_error *err) {
     hearth_template *t;
-    hearth_rendering *r;
+    hearth_rendering *r = NULL;
     char *text = NULL;
     if (hearth_template_create(source, size, &t, err) != HEARTH_OK) return NULL;
     if (hearth_template_render(t, request, strlen(request), options, &r, err) == HEARTH_OK) {

@@ -22,8 +22,8 @@ static const char STRIPPING[] =
 
 static hearth_rendering *render(const char *source, const char *request, int marks) {
     const hearth_template_options options = {.marks = marks, .now = "2025-02-01"};
-    hearth_template *t;
-    hearth_rendering *r;
+    hearth_template *t = NULL;
+    hearth_rendering *r = NULL;
     hearth_error err = {HEARTH_OK, ""};
     if (hearth_template_create(source, strlen(source), &t, &err) != HEARTH_OK ||
         hearth_template_render(t, request, strlen(request), &options, &r, &err) != HEARTH_OK)
