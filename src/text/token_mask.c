@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "text/grammar_similar.h"
 #include "text/grow.h"
 
 /* The sets that a text up to a node's byte leads to, and what to put back to return to them. */
@@ -186,13 +187,18 @@ static void find_stops(const hth_automaton *a, bool *stops) {
         if (hth_automaton_is_end(&a->states[state])) stops[state] = false; /* nothing can follow there */
 }
 
-static hearth_status build_all(builder *b, bool *stops) {
+/* What holds of a state holds of all that no token can tell from it. */
+static hearth_status build_all(builder *b, const uint32_t *same, bool *stops) {
+    hth_state_tokens *tokens = b->out->states;
     uint32_t empty;
     HTH_TRY(keep_list(b, NULL, 0, &empty));
     b->frames[0] = (frame){.n_records = b->run.n_records, .n_links = b->run.n_links};
     find_stops(b->automaton, stops);
-    for (uint32_t state = 0; state < b->automaton->n_states; state++)
-        if (stops[state]) HTH_TRY(find_tokens(b, state));
+    for (uint32_t state = 0; state < b->automaton->n_states; state++) {
+        if (!stops[state]) continue;
+        if (same[state] != state && stops[same[state]]) tokens[state] = tokens[same[state]];
+        else HTH_TRY(find_tokens(b, state));
+    }
     return HEARTH_OK;
 }
 
@@ -208,8 +214,11 @@ hearth_status hth_token_masks_build(const hth_automaton *automaton, const hearth
     b.unsure = malloc((index->n_tokens + (size_t)1) * sizeof *b.unsure);
     b.list = malloc((index->n_tokens + (size_t)1) * sizeof *b.list);
     bool *stops = calloc(automaton->n_states, sizeof *stops);
-    if (out->states && b.frames && b.mask && b.unsure && b.list && stops) status = build_all(&b, stops);
-    else status = hth_fail(err, HEARTH_NO_MEMORY, "no memory for the tokens of a constraint");
+    uint32_t *same = malloc(automaton->n_states * sizeof *same);
+    if (out->states && b.frames && b.mask && b.unsure && b.list && stops && same) {
+        status = hth_automaton_find_similar(automaton, index->longest, same, err);
+        if (status == HEARTH_OK) status = build_all(&b, same, stops);
+    } else status = hth_fail(err, HEARTH_NO_MEMORY, "no memory for the tokens of a constraint");
     hth_run_free(&b.run);
     free(b.frames);
     free(b.mask);
@@ -217,6 +226,7 @@ hearth_status hth_token_masks_build(const hth_automaton *automaton, const hearth
     free(b.list);
     free(b.slots);
     free(stops);
+    free(same);
     return status;
 }
 
