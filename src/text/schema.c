@@ -364,7 +364,9 @@ static uint32_t shared_rule(schema_compiler *s, const char *name) {
 
 static void compile(schema_compiler *s) {
     hth_grammar *g = s->g;
+    g->source = shared_rules; /* places are offsets in it, as long as it is read */
     hth_grammar_parse_rules(g, shared_rules, sizeof shared_rules - 1);
+    g->source = NULL;
     for (size_t i = 0; i < g->n_ops; i++) g->ops[i].at = 0;
     s->white = shared_rule(s, "white");
     s->value = shared_rule(s, "value");

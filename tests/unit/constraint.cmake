@@ -6,3 +6,5 @@ hearth_test(unit_constraint_match ${unit}/constraint_match.c ${shared}
   ${HEARTH_TEST_SUPPORT}/constraint_walk.c)
 hearth_test(unit_constraint_grammar ${unit}/constraint_grammar.c ${shared})
 hearth_test(unit_constraint_schema ${unit}/constraint_schema.c ${shared})
+hearth_test(unit_constraint_sampler ${unit}/constraint_sampler.c ${shared})
+hearth_alloc_guard(unit_constraint_sampler)

@@ -66,6 +66,11 @@ static const sample samples[] = {
      {"zy", "y"}},
     {"root ::= a b\na ::= \"x\"?\nb ::= a \"y\"", {"y", "xy", "xxy"}, {"x", "xx"}, {"xxx", "yy"}},
     {"root ::= opt opt opt\nopt ::= (\"a\" opt \"b\")?", {"", "ab", "abab", "aabb"}, {"a", "aab"}, {"b", "abb"}},
+    /* x is called from two places, one found after t was called behind the other */
+    {"root ::= x \"1\" | z\nx ::= t | \"[\" x \"]\"\nz ::= x \"2\" | \"{\" z \"}\"\nt ::= \"a\" | \"(\" t \")\"",
+     {"a1", "a2", "[(a)]2", "{a2}"},
+     {"a", "[(a)]"},
+     {"a3", "{a1", "[(a)2"}},
     {"root ::= \"a\" never | \"b\"\nnever ::= \"c\" never", {"b"}, {""}, {"a", "ac"}},
 };
 
