@@ -25,6 +25,9 @@ POOL_BLOCKS = 16381
 STRETCH = 1 << 22  # bytes to write at once
 
 PRESETS = {
+    "llama-8b": dict(
+        arch="llama", type="q4_K_M", vocab=128256, context=131072, width=4096, heads=32, kv_heads=8, head=128,
+        rotated=128, theta=500000.0, epsilon=1e-5, dense_width=14336),
     "qwen3.6-35b-a3b": dict(
         arch="qwen35moe", type="q4_K_M", vocab=248320, context=262144, width=2048, heads=16, kv_heads=2, head=256,
         rotated=64, theta=10000000.0, epsilon=1e-6, experts=256, used=8, expert_width=512, shared_width=512,
@@ -133,6 +136,14 @@ def shared_expert(blk, s, layer):
     yield Tensor(blk + "ffn_down_shexp.weight", (s["shared_width"], s["width"]), "down", layer)
 
 
+def llama_layer(blk, s, layer):
+    yield from attention(blk, s, layer)
+    yield Tensor(blk + "ffn_norm.weight", (s["width"],), "norm")
+    yield Tensor(blk + "ffn_gate.weight", (s["width"], s["dense_width"]), "attention", layer)
+    yield Tensor(blk + "ffn_up.weight", (s["width"], s["dense_width"]), "attention", layer)
+    yield Tensor(blk + "ffn_down.weight", (s["dense_width"], s["width"]), "down", layer)
+
+
 def qwen3moe_layer(blk, s, layer):
     yield from attention(blk, s, layer)
     yield from head_norms(blk, s)
@@ -162,6 +173,10 @@ def gpt_oss_layer(blk, s, layer):
     yield from experts(blk, s, layer, biased=True)
 
 
+def llama_keys(s):
+    return {"feed_forward_length": s["dense_width"], "rope.dimension_count": s["rotated"], "vocab_size": s["vocab"]}
+
+
 def qwen3moe_keys(s):
     return {"feed_forward_length": s["dense_width"]}
 
@@ -186,6 +201,7 @@ def gpt_oss_keys(s):
 
 # arch: (tensors of a layer, keys, name of the pre-tokenizer)
 ARCHES = {
+    "llama": (llama_layer, llama_keys, "llama-bpe"),
     "qwen3moe": (qwen3moe_layer, qwen3moe_keys, "qwen2"), "qwen35moe": (qwen35moe_layer, qwen35moe_keys, "qwen35"),
     "gpt-oss": (gpt_oss_layer, gpt_oss_keys, "gpt-4o"),
 }
@@ -334,8 +350,10 @@ def keys(s, title):
         "attention.head_count": s["heads"], "attention.head_count_kv": s["kv_heads"],
         "attention.key_length": s["head"], "attention.value_length": s["head"],
         "attention.layer_norm_rms_epsilon": s["epsilon"], "rope.freq_base": s["theta"],
-        "expert_count": s["experts"], "expert_used_count": s["used"],
-        "expert_feed_forward_length": s["expert_width"], **ARCHES[arch][1](s)}
+        **ARCHES[arch][1](s)}
+    if "experts" in s:
+        own |= {"expert_count": s["experts"], "expert_used_count": s["used"],
+                "expert_feed_forward_length": s["expert_width"]}
     tokens, merges = vocabulary(s["vocab"])
     last = len(tokens) - 1
     file_type = MIXTURES[s["type"]][1] if s["type"] in MIXTURES else FILE_TYPES[s["type"]]
