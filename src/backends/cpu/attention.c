@@ -85,11 +85,16 @@ static piece piece_at(const hth_executable *exe, const hth_attention_step *step,
     return p;
 }
 
-/* Compute tile t of a piece into m, l, o (packed from the first visible row on); *ra..*rb-1 are its visible rows. */
-static void run_tile(const piece *p, int64_t t, hth_worker *w, float *m, float *l, float *o, int64_t *ra, int64_t *rb) {
+static const unsigned char *tile_keys(const piece *p, int64_t t) {
+    return p->kv->base + (uint64_t)p->blocks[t] * p->kv->block_bytes + (uint64_t)p->head * p->kv->head_bytes;
+}
+
+/* Compute tile t of a piece into m, l, o (packed from the first visible row on); *ra..*rb-1 are its visible rows. The
+ * same thread takes the tiles up to `end` - 1 next. */
+static void run_tile(const piece *p, int64_t t, int64_t end, hth_worker *w, float *m, float *l, float *o, int64_t *ra,
+                     int64_t *rb) {
     visible_rows(p->p0, p->rows, p->imm->window, t, ra, rb, w->lo, w->hi);
-    const unsigned char *k =
-        p->kv->base + (uint64_t)p->blocks[t] * p->kv->block_bytes + (uint64_t)p->head * p->kv->head_bytes;
+    const unsigned char *k = tile_keys(p, t);
     hth_attention a = {.k = k,
                        .v = k + p->kv->value_offset,
                        .dk = p->imm->dk,
@@ -104,7 +109,8 @@ static void run_tile(const piece *p, int64_t t, hth_worker *w, float *m, float *
                        .softcap = p->imm->softcap,
                        .m = m,
                        .l = l,
-                       .o = o};
+                       .o = o,
+                       .next = t + 1 < end ? tile_keys(p, t + 1) : NULL};
     p->step->tile(&a, w->attention);
 }
 
@@ -152,7 +158,7 @@ static void work_unsplit(hth_executable *exe, const hth_attention_step *step, ht
         piece p = piece_at(exe, step, exe->frame.n_chunks - 1 - i / heads, i % heads);
         start_running(&p, w);
         for (int64_t t = p.t0, ra, rb; t < p.t1; t++) {
-            run_tile(&p, t, w, w->pm, w->pl, w->po, &ra, &rb);
+            run_tile(&p, t, p.t1, w, w->pm, w->pl, w->po, &ra, &rb);
             merge_tile(exe, &p, w, w->pm, w->pl, w->po, ra, rb);
         }
         finish(exe, &p, w);
@@ -171,7 +177,7 @@ static void work_split(hth_executable *exe, const hth_attention_step *step, hth_
         for (int64_t t = from, ra, rb; t < to; t++) {
             float *m, *l, *o;
             partial_at(exe, &p, index, t, &m, &l, &o);
-            run_tile(&p, t, w, m, l, o, &ra, &rb);
+            run_tile(&p, t, to, w, m, l, o, &ra, &rb);
         }
     }
 }

@@ -24,7 +24,7 @@ enum {
      * of the values) in turn, nearly in the order of addresses, and ask for what comes this many bytes later. */
     STREAM_QUERIES = 2 * GROUP,
     STREAM_ROWS = 16,
-    STREAM_AHEAD = 4096
+    STREAM_AHEAD = 8192
 };
 
 /* ---- Defined by the including file ---- */
