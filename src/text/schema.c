@@ -27,35 +27,35 @@ static const char shared_rules[] =
 
 /* ---- Short forms ---- */
 
-void schema_text(schema_compiler *s, const char *text) {
+void hth_schema_text(schema_compiler *s, const char *text) {
     hth_grammar_literal(s->g, text, strlen(text), s->at);
 }
 
-void schema_call(schema_compiler *s, uint32_t rule) {
+void hth_schema_call(schema_compiler *s, uint32_t rule) {
     hth_grammar_call(s->g, rule, s->at);
 }
 
-void schema_sequence(schema_compiler *s, size_t count) {
+void hth_schema_sequence(schema_compiler *s, size_t count) {
     hth_grammar_sequence(s->g, (uint32_t)count, s->at);
 }
 
-void schema_choice(schema_compiler *s, size_t count) {
+void hth_schema_choice(schema_compiler *s, size_t count) {
     hth_grammar_choice(s->g, (uint32_t)count, s->at);
 }
 
-void schema_repeat(schema_compiler *s, uint32_t min, uint32_t max) {
+void hth_schema_repeat(schema_compiler *s, uint32_t min, uint32_t max) {
     hth_grammar_repeat(s->g, min, max, s->at);
 }
 
-void schema_nothing(schema_compiler *s) {
+void hth_schema_nothing(schema_compiler *s) {
     hth_grammar_set(s->g, NULL, 0, false, s->at);
 }
 
-bool schema_has(const json_t *schema, const char *keyword) {
+bool hth_schema_has(const json_t *schema, const char *keyword) {
     return json_object_get(schema, keyword) != NULL;
 }
 
-uint32_t schema_count(schema_compiler *s, const json_t *schema, const char *keyword, uint32_t otherwise) {
+uint32_t hth_schema_count(schema_compiler *s, const json_t *schema, const char *keyword, uint32_t otherwise) {
     const json_t *value = json_object_get(schema, keyword);
     if (value == NULL) return otherwise;
     double number = json_number_value(value);
@@ -65,7 +65,7 @@ uint32_t schema_count(schema_compiler *s, const json_t *schema, const char *keyw
     return 0;
 }
 
-char *schema_spell(const json_t *value) {
+char *hth_schema_spell(const json_t *value) {
     /* The fewest digits that give each number back. */
     for (size_t digits = 15; digits < 17; digits++) {
         char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(digits));
@@ -86,7 +86,7 @@ static void put_off(schema_compiler *s, schema_job job) {
     else s->jobs[s->n_jobs++] = job;
 }
 
-uint32_t schema_put_off(schema_compiler *s, schema_job job) {
+uint32_t hth_schema_put_off(schema_compiler *s, schema_job job) {
     char name[16];
     int size = snprintf(name, sizeof name, "%%%u", s->made++);
     job.rule = hth_grammar_rule_named(s->g, name, (size_t)size, s->at);
@@ -115,7 +115,7 @@ static bool extend(char *pointer, size_t *size, const char *text, bool is_name) 
     return true;
 }
 
-uint32_t schema_rule_under(schema_compiler *s, uint32_t parent, const char *key, const char *name, json_t *schema) {
+uint32_t hth_schema_rule_under(schema_compiler *s, uint32_t parent, const char *key, const char *name, json_t *schema) {
     char pointer[SCHEMA_MAX_POINTER];
     if (hth_grammar_failed(s->g)) return 0;
     if (schema == NULL) return s->value;
@@ -153,7 +153,7 @@ static const struct {
 
 enum { ASSERTIONS = sizeof assertions / sizeof *assertions };
 
-bool schema_is_annotation(const char *keyword) {
+bool hth_schema_is_annotation(const char *keyword) {
     for (size_t i = 0; i < sizeof annotations / sizeof *annotations; i++)
         if (strcmp(annotations[i], keyword) == 0) return true;
     return false;
@@ -163,7 +163,7 @@ bool schema_is_annotation(const char *keyword) {
 static unsigned asserted_types(const json_t *schema, const char **first) {
     unsigned types = 0;
     for (size_t i = 0; i < ASSERTIONS; i++) {
-        if (!schema_has(schema, assertions[i].name)) continue;
+        if (!hth_schema_has(schema, assertions[i].name)) continue;
         if (types == 0) *first = assertions[i].name;
         types |= assertions[i].types;
     }
@@ -177,9 +177,9 @@ static void check_keywords(schema_compiler *s, json_t *schema) {
     const char *keyword, *owner = NULL, *other = NULL;
     json_t *value;
     for (size_t i = 0; i < sizeof alone / sizeof *alone && owner == NULL; i++)
-        if (schema_has(schema, alone[i])) owner = alone[i];
+        if (hth_schema_has(schema, alone[i])) owner = alone[i];
     json_object_foreach(schema, keyword, value) {
-        if (schema_is_annotation(keyword) || (strcmp(keyword, "$id") == 0 && schema == s->document)) continue;
+        if (hth_schema_is_annotation(keyword) || (strcmp(keyword, "$id") == 0 && schema == s->document)) continue;
         bool known = false;
         for (size_t i = 0; i < sizeof others / sizeof *others; i++) known |= strcmp(others[i], keyword) == 0;
         for (size_t i = 0; i < ASSERTIONS; i++) known |= strcmp(assertions[i].name, keyword) == 0;
@@ -198,7 +198,7 @@ static unsigned type_named(const char *name) {
 }
 
 /* The types that a schema allows; all when it names none. */
-unsigned schema_types(schema_compiler *s, const json_t *schema) {
+unsigned hth_schema_types(schema_compiler *s, const json_t *schema) {
     const json_t *type = json_object_get(schema, "type"), *element;
     const unsigned all = 2 * SCHEMA_OBJECT - 1;
     unsigned types = 0;
@@ -217,7 +217,7 @@ unsigned schema_types(schema_compiler *s, const json_t *schema) {
 
 /* ---- Values ---- */
 
-unsigned schema_type_of_value(const json_t *value) {
+unsigned hth_schema_type_of_value(const json_t *value) {
     switch (json_typeof(value)) {
     case JSON_OBJECT: return SCHEMA_OBJECT;
     case JSON_ARRAY: return SCHEMA_ARRAY;
@@ -236,10 +236,10 @@ unsigned schema_type_of_value(const json_t *value) {
 }
 
 static size_t put_value(schema_compiler *s, const json_t *value, unsigned types) {
-    if (!(types & schema_type_of_value(value))) return 0;
-    char *text = schema_spell(value);
+    if (!(types & hth_schema_type_of_value(value))) return 0;
+    char *text = hth_schema_spell(value);
     if (text == NULL) SCHEMA_FAIL(s, NO_MEMORY, "no memory");
-    else schema_text(s, text);
+    else hth_schema_text(s, text);
     free(text);
     return 1;
 }
@@ -247,33 +247,33 @@ static size_t put_value(schema_compiler *s, const json_t *value, unsigned types)
 /* enum, const: of their values those of the type. */
 static void put_values(schema_compiler *s, const json_t *schema, const char *keyword) {
     const json_t *values = json_object_get(schema, keyword), *value;
-    unsigned types = schema_types(s, schema);
+    unsigned types = hth_schema_types(s, schema);
     const char *other = NULL;
     size_t i, count = 0;
-    if (schema_has(schema, "const") && schema_has(schema, "enum")) other = "enum";
-    if (schema_has(schema, "allOf")) other = "allOf";
+    if (hth_schema_has(schema, "const") && hth_schema_has(schema, "enum")) other = "enum";
+    if (hth_schema_has(schema, "allOf")) other = "allOf";
     asserted_types(schema, &other);
     if (other != NULL) SCHEMA_FAIL(s, UNSUPPORTED, "\"%s\" beside \"%s\" is not supported", other, keyword);
     if (strcmp(keyword, "const") == 0) count = put_value(s, values, types);
     else if (!json_is_array(values)) SCHEMA_FAIL(s, BAD_ARGUMENT, "\"enum\" is no array");
     json_array_foreach(strcmp(keyword, "const") == 0 ? NULL : values, i, value) count += put_value(s, value, types);
     if (count == 0) SCHEMA_FAIL(s, BAD_ARGUMENT, "\"%s\" leaves no value of the type", keyword);
-    else schema_choice(s, count);
+    else hth_schema_choice(s, count);
 }
 
 static void put_type(schema_compiler *s, json_t *schema, unsigned type) {
     switch (type) {
-    case SCHEMA_NULL: schema_text(s, "null"); break;
+    case SCHEMA_NULL: hth_schema_text(s, "null"); break;
     case SCHEMA_BOOLEAN:
-        schema_text(s, "true");
-        schema_text(s, "false");
-        schema_choice(s, 2);
+        hth_schema_text(s, "true");
+        hth_schema_text(s, "false");
+        hth_schema_choice(s, 2);
         break;
-    case SCHEMA_INTEGER: schema_put_integer(s, schema); break;
-    case SCHEMA_NUMBER: schema_put_number(s, schema); break;
-    case SCHEMA_STRING: schema_put_string(s, schema); break;
-    case SCHEMA_ARRAY: schema_put_array(s, schema); break;
-    default: schema_put_object(s, schema); break;
+    case SCHEMA_INTEGER: hth_schema_put_integer(s, schema); break;
+    case SCHEMA_NUMBER: hth_schema_put_number(s, schema); break;
+    case SCHEMA_STRING: hth_schema_put_string(s, schema); break;
+    case SCHEMA_ARRAY: hth_schema_put_array(s, schema); break;
+    default: hth_schema_put_object(s, schema); break;
     }
 }
 
@@ -281,22 +281,22 @@ static void put_type(schema_compiler *s, json_t *schema, unsigned type) {
  * allows, and none that it does not. */
 static void put_types(schema_compiler *s, json_t *schema) {
     const char *ignored = NULL;
-    unsigned types = schema_types(s, schema), asserted = asserted_types(schema, &ignored), count = 0;
-    if (!schema_has(schema, "type") && asserted == 0) {
-        schema_call(s, s->value);
+    unsigned types = hth_schema_types(s, schema), asserted = asserted_types(schema, &ignored), count = 0;
+    if (!hth_schema_has(schema, "type") && asserted == 0) {
+        hth_schema_call(s, s->value);
         return;
     }
-    if (!schema_has(schema, "type")) types = asserted;
+    if (!hth_schema_has(schema, "type")) types = asserted;
     if (types & SCHEMA_NUMBER) types &= ~(unsigned)SCHEMA_INTEGER;
     for (unsigned type = SCHEMA_NULL; type <= SCHEMA_OBJECT; type *= 2) {
         if (!(types & type)) continue;
         put_type(s, schema, type);
         count++;
     }
-    schema_choice(s, count);
+    hth_schema_choice(s, count);
 }
 
-void schema_put_alternatives(schema_compiler *s, json_t *schema, const char *keyword) {
+void hth_schema_put_alternatives(schema_compiler *s, json_t *schema, const char *keyword) {
     json_t *all = json_object_get(schema, keyword), *one;
     char number[24];
     size_t i;
@@ -306,9 +306,9 @@ void schema_put_alternatives(schema_compiler *s, json_t *schema, const char *key
     }
     json_array_foreach(all, i, one) {
         snprintf(number, sizeof number, "%zu", i);
-        schema_call(s, schema_rule_under(s, s->rule, keyword, number, one));
+        hth_schema_call(s, hth_schema_rule_under(s, s->rule, keyword, number, one));
     }
-    schema_choice(s, json_array_size(all));
+    hth_schema_choice(s, json_array_size(all));
 }
 
 static void put_reference(schema_compiler *s, const json_t *schema) {
@@ -316,17 +316,17 @@ static void put_reference(schema_compiler *s, const json_t *schema) {
     char pointer[SCHEMA_MAX_POINTER];
     json_t *target = NULL;
     if (reference == NULL) SCHEMA_FAIL(s, BAD_ARGUMENT, "\"$ref\" is no string");
-    else target = schema_resolve(s, reference, pointer);
-    if (target != NULL) schema_call(s, rule_of(s, pointer, strlen(pointer), target));
+    else target = hth_schema_resolve(s, reference, pointer);
+    if (target != NULL) hth_schema_call(s, rule_of(s, pointer, strlen(pointer), target));
 }
 
-void schema_put(schema_compiler *s, json_t *schema) {
+void hth_schema_put(schema_compiler *s, json_t *schema) {
     if (json_is_true(schema)) {
-        schema_call(s, s->value);
+        hth_schema_call(s, s->value);
         return;
     }
     if (json_is_false(schema)) {
-        schema_nothing(s);
+        hth_schema_nothing(s);
         return;
     }
     if (!json_is_object(schema)) {
@@ -335,12 +335,12 @@ void schema_put(schema_compiler *s, json_t *schema) {
     }
     check_keywords(s, schema);
     if (hth_grammar_failed(s->g)) return;
-    if (schema_has(schema, "$ref")) put_reference(s, schema);
-    else if (schema_has(schema, "anyOf")) schema_put_alternatives(s, schema, "anyOf");
-    else if (schema_has(schema, "oneOf")) schema_put_one_of(s, schema);
-    else if (schema_has(schema, "const")) put_values(s, schema, "const");
-    else if (schema_has(schema, "enum")) put_values(s, schema, "enum");
-    else if (schema_has(schema, "allOf")) schema_put_all_of(s, schema);
+    if (hth_schema_has(schema, "$ref")) put_reference(s, schema);
+    else if (hth_schema_has(schema, "anyOf")) hth_schema_put_alternatives(s, schema, "anyOf");
+    else if (hth_schema_has(schema, "oneOf")) hth_schema_put_one_of(s, schema);
+    else if (hth_schema_has(schema, "const")) put_values(s, schema, "const");
+    else if (hth_schema_has(schema, "enum")) put_values(s, schema, "enum");
+    else if (hth_schema_has(schema, "allOf")) hth_schema_put_all_of(s, schema);
     else put_types(s, schema);
 }
 
@@ -351,9 +351,9 @@ static void write_rule(schema_compiler *s, const schema_job *job) {
     s->at = job->kind == SCHEMA_JOB_VALUE ? job->rule + 1 : job->object->rule + 1;
     hth_grammar_begin(s->g, job->rule);
     switch (job->kind) {
-    case SCHEMA_JOB_VALUE: schema_put(s, job->schema); break;
-    case SCHEMA_JOB_TAIL: schema_put_tail(s, job); break;
-    case SCHEMA_JOB_KEY: schema_put_key(s, job); break;
+    case SCHEMA_JOB_VALUE: hth_schema_put(s, job->schema); break;
+    case SCHEMA_JOB_TAIL: hth_schema_put_tail(s, job); break;
+    case SCHEMA_JOB_KEY: hth_schema_put_key(s, job); break;
     }
     hth_grammar_finish(s->g);
 }
@@ -392,7 +392,7 @@ hearth_status hth_schema_parse(hth_grammar *g, const char *text, size_t size, he
                          error.column, error.text);
     else if (s.merged == NULL) hth_grammar_fail(g, HEARTH_NO_MEMORY, 0, "no memory for a schema");
     else compile(&s);
-    schema_objects_free(s.objects);
+    hth_schema_objects_free(s.objects);
     free(s.jobs);
     json_decref(s.merged);
     json_decref(s.document);

@@ -60,7 +60,7 @@ static bool append_token(char name[SCHEMA_MAX_POINTER], size_t *size, const char
     return true;
 }
 
-json_t *schema_resolve(schema_compiler *s, const char *reference, char name[SCHEMA_MAX_POINTER]) {
+json_t *hth_schema_resolve(schema_compiler *s, const char *reference, char name[SCHEMA_MAX_POINTER]) {
     static const char where[] = "\"$ref\"";
     char token[SCHEMA_MAX_POINTER];
     json_t *target = s->document;
@@ -88,18 +88,18 @@ json_t *schema_resolve(schema_compiler *s, const char *reference, char name[SCHE
 /* Follow a schema's reference, and that of what it leads to. NULL after a failure. */
 static json_t *follow(schema_compiler *s, json_t *schema) {
     char name[SCHEMA_MAX_POINTER];
-    for (int hops = 0; schema != NULL && schema_has(schema, "$ref"); hops++) {
+    for (int hops = 0; schema != NULL && hth_schema_has(schema, "$ref"); hops++) {
         const char *reference = json_string_value(json_object_get(schema, "$ref")), *keyword;
         json_t *value;
         json_object_foreach(schema, keyword, value) {
-            if (strcmp(keyword, "$ref") != 0 && !schema_is_annotation(keyword))
+            if (strcmp(keyword, "$ref") != 0 && !hth_schema_is_annotation(keyword))
                 SCHEMA_FAIL(s, UNSUPPORTED, "\"%s\" beside \"$ref\" is not supported", keyword);
         }
         if (reference == NULL || hops == MAX_HOPS) {
             SCHEMA_FAIL(s, BAD_ARGUMENT, reference == NULL ? "\"$ref\" is no string" : "\"$ref\" leads to itself");
             return NULL;
         }
-        schema = schema_resolve(s, reference, name);
+        schema = hth_schema_resolve(s, reference, name);
     }
     return hth_grammar_failed(s->g) ? NULL : schema;
 }
@@ -123,7 +123,7 @@ static void merge(schema_compiler *s, json_t *into, json_t *part) {
     json_t *value;
     json_object_foreach(part, keyword, value) {
         json_t *there = json_object_get(into, keyword);
-        if (strcmp(keyword, "allOf") == 0 || schema_is_annotation(keyword)) continue;
+        if (strcmp(keyword, "allOf") == 0 || hth_schema_is_annotation(keyword)) continue;
         if (strcmp(keyword, "$id") == 0 && part == s->document) continue;
         if (there == NULL) {
             json_t *copy = json_copy(value); /* it may be added to */
@@ -144,14 +144,14 @@ static void check_closed(schema_compiler *s, json_t *const *parts, size_t count)
     bool closed = false;
     for (size_t i = 0; i < count; i++) {
         const json_t *more = json_object_get(parts[i], "additionalProperties");
-        objects += schema_has(parts[i], "properties") || schema_has(parts[i], "required");
+        objects += hth_schema_has(parts[i], "properties") || hth_schema_has(parts[i], "required");
         closed |= more != NULL && !json_is_true(more);
     }
     if (closed && objects > 1)
         SCHEMA_FAIL(s, UNSUPPORTED, "\"additionalProperties\" in an \"allOf\" of several objects is not supported");
 }
 
-void schema_put_all_of(schema_compiler *s, json_t *schema) {
+void hth_schema_put_all_of(schema_compiler *s, json_t *schema) {
     json_t *parts[MAX_PARTS] = {schema};
     size_t count = 1;
     json_t *merged = json_object();
@@ -171,7 +171,7 @@ void schema_put_all_of(schema_compiler *s, json_t *schema) {
     }
     check_closed(s, parts, count);
     for (size_t i = 0; i < count && !hth_grammar_failed(s->g); i++) merge(s, merged, parts[i]);
-    if (!hth_grammar_failed(s->g)) schema_put(s, merged);
+    if (!hth_grammar_failed(s->g)) hth_schema_put(s, merged);
 }
 
 /* ---- oneOf ---- */
@@ -206,8 +206,8 @@ static unsigned types_with_values(schema_compiler *s, const json_t *schema, cons
     unsigned types = 0;
     const json_t *value;
     size_t i;
-    if (values == NULL) return schema_types(s, schema);
-    json_array_foreach(values, i, value) types |= schema_type_of_value(value);
+    if (values == NULL) return hth_schema_types(s, schema);
+    json_array_foreach(values, i, value) types |= hth_schema_type_of_value(value);
     return types;
 }
 
@@ -225,7 +225,7 @@ static bool are_apart(schema_compiler *s, json_t *a, json_t *b, json_t *holders[
     json_t *x = listed(a, holders[0]), *y = listed(b, holders[1]);
     if ((types_with_values(s, a, x) & types_with_values(s, b, y)) == 0) return true;
     if (x != NULL && y != NULL) return lists_are_apart(x, y);
-    if (schema_types(s, a) != SCHEMA_OBJECT || schema_types(s, b) != SCHEMA_OBJECT) return false;
+    if (hth_schema_types(s, a) != SCHEMA_OBJECT || hth_schema_types(s, b) != SCHEMA_OBJECT) return false;
     const char *name;
     json_t *property;
     json_object_foreach(json_object_get(a, "properties"), name, property) {
@@ -238,7 +238,7 @@ static bool are_apart(schema_compiler *s, json_t *a, json_t *b, json_t *holders[
     return false;
 }
 
-void schema_put_one_of(schema_compiler *s, json_t *schema) {
+void hth_schema_put_one_of(schema_compiler *s, json_t *schema) {
     json_t *all = json_object_get(schema, "oneOf"), *one;
     json_t *resolved[MAX_ALTERNATIVES], *holders[2] = {json_array(), json_array()};
     size_t i, count = 0;
@@ -257,5 +257,5 @@ void schema_put_one_of(schema_compiler *s, json_t *schema) {
                             k, i);
     json_decref(holders[0]);
     json_decref(holders[1]);
-    if (!hth_grammar_failed(s->g)) schema_put_alternatives(s, schema, "oneOf");
+    if (!hth_grammar_failed(s->g)) hth_schema_put_alternatives(s, schema, "oneOf");
 }

@@ -63,50 +63,50 @@ typedef struct schema_compiler {
 #define SCHEMA_FAIL(s, status, ...) hth_grammar_fail((s)->g, HEARTH_##status, (s)->at, __VA_ARGS__)
 
 /* Short forms of what is put most. */
-void schema_text(schema_compiler *s, const char *text);
-void schema_call(schema_compiler *s, uint32_t rule);
-void schema_sequence(schema_compiler *s, size_t count);
-void schema_choice(schema_compiler *s, size_t count);
-void schema_repeat(schema_compiler *s, uint32_t min, uint32_t max);
-void schema_nothing(schema_compiler *s); /* a value that no text matches */
+void hth_schema_text(schema_compiler *s, const char *text);
+void hth_schema_call(schema_compiler *s, uint32_t rule);
+void hth_schema_sequence(schema_compiler *s, size_t count);
+void hth_schema_choice(schema_compiler *s, size_t count);
+void hth_schema_repeat(schema_compiler *s, uint32_t min, uint32_t max);
+void hth_schema_nothing(schema_compiler *s); /* a value that no text matches */
 
 /* Put off a rule that has no pointer. */
-uint32_t schema_put_off(schema_compiler *s, schema_job job);
+uint32_t hth_schema_put_off(schema_compiler *s, schema_job job);
 /* The rule of the schema under a rule's own: at "/key", or at "/key/name" when name is not NULL. NULL: any value. */
-uint32_t schema_rule_under(schema_compiler *s, uint32_t parent, const char *key, const char *name, json_t *schema);
+uint32_t hth_schema_rule_under(schema_compiler *s, uint32_t parent, const char *key, const char *name, json_t *schema);
 
 /* A value as JSON in its one spelling; the caller frees it. NULL without memory. */
-char *schema_spell(const json_t *value);
+char *hth_schema_spell(const json_t *value);
 
 /* A number of times: 0 and `otherwise` when the keyword is absent. Refuses what is no such number. */
-uint32_t schema_count(schema_compiler *s, const json_t *schema, const char *keyword, uint32_t otherwise);
-bool schema_has(const json_t *schema, const char *keyword);
+uint32_t hth_schema_count(schema_compiler *s, const json_t *schema, const char *keyword, uint32_t otherwise);
+bool hth_schema_has(const json_t *schema, const char *keyword);
 
 /* Each puts one value. */
-void schema_put_string(schema_compiler *s, const json_t *schema);
-void schema_put_integer(schema_compiler *s, const json_t *schema);
-void schema_put_number(schema_compiler *s, const json_t *schema);
-void schema_put_array(schema_compiler *s, json_t *schema);
-void schema_put_object(schema_compiler *s, json_t *schema);
-void schema_put_all_of(schema_compiler *s, json_t *schema);
-void schema_put_one_of(schema_compiler *s, json_t *schema);
-void schema_put_tail(schema_compiler *s, const schema_job *job);
-void schema_put_key(schema_compiler *s, const schema_job *job);
-void schema_objects_free(schema_object *objects);
+void hth_schema_put_string(schema_compiler *s, const json_t *schema);
+void hth_schema_put_integer(schema_compiler *s, const json_t *schema);
+void hth_schema_put_number(schema_compiler *s, const json_t *schema);
+void hth_schema_put_array(schema_compiler *s, json_t *schema);
+void hth_schema_put_object(schema_compiler *s, json_t *schema);
+void hth_schema_put_all_of(schema_compiler *s, json_t *schema);
+void hth_schema_put_one_of(schema_compiler *s, json_t *schema);
+void hth_schema_put_tail(schema_compiler *s, const schema_job *job);
+void hth_schema_put_key(schema_compiler *s, const schema_job *job);
+void hth_schema_objects_free(schema_object *objects);
 /* The content of a string that a regular expression matches, without quotes. `regex` is NUL-terminated UTF-8. */
-void schema_put_pattern(schema_compiler *s, const char *regex);
+void hth_schema_put_pattern(schema_compiler *s, const char *regex);
 
 /* The schema that a reference leads to, and its rule's name into `name`; NULL after a failure. */
 enum { SCHEMA_MAX_POINTER = 2048 };
-json_t *schema_resolve(schema_compiler *s, const char *reference, char name[SCHEMA_MAX_POINTER]);
+json_t *hth_schema_resolve(schema_compiler *s, const char *reference, char name[SCHEMA_MAX_POINTER]);
 /* What a schema that is an object, without its references, says: put it. */
-void schema_put(schema_compiler *s, json_t *schema);
+void hth_schema_put(schema_compiler *s, json_t *schema);
 /* The types that "type" allows, all when there is none; and the type of a value. */
-unsigned schema_types(schema_compiler *s, const json_t *schema);
-unsigned schema_type_of_value(const json_t *value);
+unsigned hth_schema_types(schema_compiler *s, const json_t *schema);
+unsigned hth_schema_type_of_value(const json_t *value);
 /* The alternatives under a keyword. */
-void schema_put_alternatives(schema_compiler *s, json_t *schema, const char *keyword);
+void hth_schema_put_alternatives(schema_compiler *s, json_t *schema, const char *keyword);
 /* Whether a keyword says nothing about which values are valid. */
-bool schema_is_annotation(const char *keyword);
+bool hth_schema_is_annotation(const char *keyword);
 
 #endif

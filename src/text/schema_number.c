@@ -48,10 +48,10 @@ static uint64_t put_run(schema_compiler *s, uint64_t x, uint64_t high) {
     put_digit_range(s, first, last);
     if (k > 0) {
         put_digit_range(s, 0, 9);
-        schema_repeat(s, (uint32_t)k, (uint32_t)k);
+        hth_schema_repeat(s, (uint32_t)k, (uint32_t)k);
         values++;
     }
-    schema_sequence(s, values);
+    hth_schema_sequence(s, values);
     return x + (last - first + 1) * unit;
 }
 
@@ -62,7 +62,7 @@ static void put_range(schema_compiler *s, uint64_t low, uint64_t high) {
         uint64_t longest = digits_of(x) == 19 ? high : power_of_ten(digits_of(x)) - 1;
         x = put_run(s, x, high < longest ? high : longest);
     }
-    schema_choice(s, choices);
+    hth_schema_choice(s, choices);
 }
 
 /* ---- Bounds ---- */
@@ -119,14 +119,14 @@ static void refuse_multiples(schema_compiler *s, const json_t *schema, bool inte
     SCHEMA_FAIL(s, UNSUPPORTED, "\"multipleOf\" is not supported");
 }
 
-void schema_put_integer(schema_compiler *s, const json_t *schema) {
+void hth_schema_put_integer(schema_compiler *s, const json_t *schema) {
     bound low = bound_of(s, schema, "minimum", "exclusiveMinimum", 1);
     bound high = bound_of(s, schema, "maximum", "exclusiveMaximum", -1);
     int64_t from = -(int64_t)MOST, to = (int64_t)MOST;
     size_t choices = 0;
     refuse_multiples(s, schema, true);
     if (!low.there && !high.there) {
-        schema_call(s, s->integer);
+        hth_schema_call(s, s->integer);
         return;
     }
     bool some = (!low.there || whole_bound(low, 1, &from)) && (!high.there || whole_bound(high, -1, &to));
@@ -138,12 +138,12 @@ void schema_put_integer(schema_compiler *s, const json_t *schema) {
     }
     if (to >= 0) put_range(s, from > 0 ? (uint64_t)from : 0, (uint64_t)to), choices++;
     if (from < 0) {
-        schema_text(s, "-");
+        hth_schema_text(s, "-");
         put_range(s, to < 0 ? -(uint64_t)to : 1, -(uint64_t)from);
-        schema_sequence(s, 2);
+        hth_schema_sequence(s, 2);
         choices++;
     }
-    schema_choice(s, choices);
+    hth_schema_choice(s, choices);
 }
 
 /* ---- Numbers ---- */
@@ -152,14 +152,14 @@ void schema_put_integer(schema_compiler *s, const json_t *schema) {
 typedef enum fraction { ANY, SOME, ZERO } fraction;
 
 static void put_fraction(schema_compiler *s, fraction kind) {
-    schema_text(s, ".");
-    if (kind == ZERO) schema_text(s, "0");
+    hth_schema_text(s, ".");
+    if (kind == ZERO) hth_schema_text(s, "0");
     else put_digit_range(s, 0, 9);
-    schema_repeat(s, kind == SOME ? 0 : 1, kind == SOME ? DIGITS - 1 : DIGITS);
+    hth_schema_repeat(s, kind == SOME ? 0 : 1, kind == SOME ? DIGITS - 1 : DIGITS);
     if (kind == SOME) put_digit_range(s, 1, 9);
-    schema_sequence(s, kind == SOME ? 3 : 2);
-    if (kind != SOME) schema_repeat(s, 0, 1);
-    schema_sequence(s, 2);
+    hth_schema_sequence(s, kind == SOME ? 3 : 2);
+    if (kind != SOME) hth_schema_repeat(s, 0, 1);
+    hth_schema_sequence(s, 2);
 }
 
 /* How far from zero: from `low` to `high`, whole numbers, which count or not. */
@@ -188,17 +188,17 @@ static size_t put_magnitudes(schema_compiler *s, magnitudes m) {
         put_fraction(s, ZERO);
         choices++;
     }
-    schema_choice(s, choices);
+    hth_schema_choice(s, choices);
     return 1;
 }
 
-void schema_put_number(schema_compiler *s, const json_t *schema) {
+void hth_schema_put_number(schema_compiler *s, const json_t *schema) {
     bound low = bound_of(s, schema, "minimum", "exclusiveMinimum", 1);
     bound high = bound_of(s, schema, "maximum", "exclusiveMaximum", -1);
     size_t choices = 0;
     refuse_multiples(s, schema, false);
     if (!low.there && !high.there) {
-        schema_call(s, s->number);
+        hth_schema_call(s, s->number);
         return;
     }
     if ((low.there && (!low.is_whole || fabs(low.value) > MOST_BOUND)) ||
@@ -214,11 +214,11 @@ void schema_put_number(schema_compiler *s, const json_t *schema) {
     if (!low.there || low.whole < 0) {
         magnitudes m = {.high = low.there ? -(uint64_t)low.whole : MOST, .without_high = low.there && low.exclusive};
         if (high.there && high.whole <= 0) m.low = -(uint64_t)high.whole, m.without_low = high.exclusive;
-        schema_text(s, "-");
-        if (put_magnitudes(s, m)) schema_sequence(s, 2);
-        else schema_nothing(s), schema_sequence(s, 2);
+        hth_schema_text(s, "-");
+        if (put_magnitudes(s, m)) hth_schema_sequence(s, 2);
+        else hth_schema_nothing(s), hth_schema_sequence(s, 2);
         choices++;
     }
     if (choices == 0) SCHEMA_FAIL(s, BAD_ARGUMENT, "no number is within the bounds");
-    else schema_choice(s, choices);
+    else hth_schema_choice(s, choices);
 }

@@ -18,7 +18,7 @@ enum { SHORT_ESCAPE = 0x40000000 }; /* a unit that is written as a backslash and
 static void add_property(schema_compiler *s, schema_object *o, size_t *capacity, const char *name, json_t *schema) {
     if (hth_grammar_failed(s->g)) return;
     json_t *text = json_string(name);
-    char *spelled = text ? schema_spell(text) : NULL;
+    char *spelled = text ? hth_schema_spell(text) : NULL;
     json_decref(text);
     if (spelled == NULL || !hth_grow(&o->properties, capacity, o->count + 1, sizeof *o->properties)) {
         free(spelled);
@@ -102,15 +102,15 @@ static void put_other_units(schema_compiler *s, const uint32_t *units, size_t co
         if (!taken) letters[n_letters++] = (hth_character_range){(unsigned char)*letter, (unsigned char)*letter};
     }
     hth_grammar_set(s->g, ranges, n_ranges, true, s->at);
-    schema_text(s, "\\");
+    hth_schema_text(s, "\\");
     hth_grammar_set(s->g, letters, n_letters, false, s->at);
-    schema_sequence(s, 2);
-    schema_choice(s, 2);
+    hth_schema_sequence(s, 2);
+    hth_schema_choice(s, 2);
     free(ranges);
 }
 
 /* The rest of a name, behind what names[first .. end) begin with: it leaves them all, or follows some of them on. */
-void schema_put_key(schema_compiler *s, const schema_job *job) {
+void hth_schema_put_key(schema_compiler *s, const schema_job *job) {
     const schema_object *o = job->object;
     uint32_t unit, *units = malloc((job->end - job->first + 1) * sizeof *units);
     size_t count = 0, choices = 1;
@@ -131,15 +131,15 @@ void schema_put_key(schema_compiler *s, const schema_job *job) {
         schema_job next = {.kind = SCHEMA_JOB_KEY, .object = job->object, .first = i, .end = end};
         next.depth = job->depth + size;
         hth_grammar_literal(s->g, name, size, s->at);
-        schema_call(s, schema_put_off(s, next));
-        schema_sequence(s, 2);
+        hth_schema_call(s, hth_schema_put_off(s, next));
+        hth_schema_sequence(s, 2);
         choices++;
     }
     put_other_units(s, units, count);
-    schema_call(s, s->key_rest);
-    schema_sequence(s, 2);
-    if (!ends) schema_text(s, "\""), choices++;
-    schema_choice(s, choices);
+    hth_schema_call(s, s->key_rest);
+    hth_schema_sequence(s, 2);
+    if (!ends) hth_schema_text(s, "\""), choices++;
+    hth_schema_choice(s, choices);
     free(units);
 }
 
@@ -154,7 +154,7 @@ static uint32_t more_key_rule(schema_compiler *s, schema_object *o) {
     for (size_t i = 0; i < o->count; i++) /* a name with other escapes cannot come up */
         if (strstr(o->properties[i].spelled, "\\u") == NULL) o->names[count++] = o->properties[i].spelled + 1;
     qsort(o->names, count, sizeof *o->names, by_text);
-    return schema_put_off(s, (schema_job){.kind = SCHEMA_JOB_KEY, .object = o, .first = 0, .end = count});
+    return hth_schema_put_off(s, (schema_job){.kind = SCHEMA_JOB_KEY, .object = o, .first = 0, .end = count});
 }
 
 /* ---- Members ---- */
@@ -163,29 +163,29 @@ static uint32_t more_key_rule(schema_compiler *s, schema_object *o) {
 static void put_member(schema_compiler *s, const schema_object *o, size_t i) {
     const schema_property *p = &o->properties[i];
     const char *key = p->schema != NULL && p->schema == o->more_schema ? "additionalProperties" : "properties";
-    schema_text(s, p->spelled);
-    schema_call(s, s->white);
-    schema_text(s, ":");
-    schema_call(s, s->white);
-    schema_call(s, schema_rule_under(s, o->rule, key, key[0] == 'a' ? NULL : p->name, p->schema));
-    schema_call(s, s->white);
-    schema_sequence(s, 6);
+    hth_schema_text(s, p->spelled);
+    hth_schema_call(s, s->white);
+    hth_schema_text(s, ":");
+    hth_schema_call(s, s->white);
+    hth_schema_call(s, hth_schema_rule_under(s, o->rule, key, key[0] == 'a' ? NULL : p->name, p->schema));
+    hth_schema_call(s, s->white);
+    hth_schema_sequence(s, 6);
 }
 
 static void put_more_member(schema_compiler *s, const schema_object *o) {
-    schema_text(s, "\"");
-    schema_call(s, o->more_key);
-    schema_call(s, s->white);
-    schema_text(s, ":");
-    schema_call(s, s->white);
-    schema_call(s, schema_rule_under(s, o->rule, "additionalProperties", NULL, o->more_schema));
-    schema_call(s, s->white);
-    schema_sequence(s, 7);
+    hth_schema_text(s, "\"");
+    hth_schema_call(s, o->more_key);
+    hth_schema_call(s, s->white);
+    hth_schema_text(s, ":");
+    hth_schema_call(s, s->white);
+    hth_schema_call(s, hth_schema_rule_under(s, o->rule, "additionalProperties", NULL, o->more_schema));
+    hth_schema_call(s, s->white);
+    hth_schema_sequence(s, 7);
 }
 
 static void put_comma(schema_compiler *s) {
-    schema_text(s, ",");
-    schema_call(s, s->white);
+    hth_schema_text(s, ",");
+    hth_schema_call(s, s->white);
 }
 
 /* The rule of the tail from a property on. */
@@ -194,7 +194,7 @@ static uint32_t tail_rule(schema_compiler *s, schema_object *o, size_t first) {
         SCHEMA_FAIL(s, NO_MEMORY, "no memory");
     if (hth_grammar_failed(s->g)) return 0;
     if (o->tails[first] == 0) /* rule 0 is one of those that all schemas share */
-        o->tails[first] = schema_put_off(s, (schema_job){.kind = SCHEMA_JOB_TAIL, .object = o, .first = first});
+        o->tails[first] = hth_schema_put_off(s, (schema_job){.kind = SCHEMA_JOB_TAIL, .object = o, .first = first});
     return o->tails[first];
 }
 
@@ -203,79 +203,79 @@ static size_t put_followers(schema_compiler *s, const schema_object *o, size_t f
     for (size_t i = first; i < o->count; i++) {
         put_comma(s);
         put_member(s, o, i);
-        schema_sequence(s, 3);
-        if (!o->properties[i].required) schema_repeat(s, 0, 1);
+        hth_schema_sequence(s, 3);
+        if (!o->properties[i].required) hth_schema_repeat(s, 0, 1);
     }
     if (!o->more) return o->count - first;
     put_comma(s);
     put_more_member(s, o);
-    schema_sequence(s, 3);
-    schema_repeat(s, 0, HTH_GRAMMAR_MANY);
+    hth_schema_sequence(s, 3);
+    hth_schema_repeat(s, 0, HTH_GRAMMAR_MANY);
     return o->count - first + 1;
 }
 
 /* Behind an optional property that is the first one there. Up to the first required one a tail ends with the next
  * tail. */
-void schema_put_tail(schema_compiler *s, const schema_job *job) {
+void hth_schema_put_tail(schema_compiler *s, const schema_job *job) {
     const schema_object *o = job->object;
     if (job->first >= o->leading) {
-        schema_sequence(s, put_followers(s, o, job->first));
+        hth_schema_sequence(s, put_followers(s, o, job->first));
         return;
     }
     put_comma(s);
     put_member(s, o, job->first);
-    schema_sequence(s, 3);
-    schema_repeat(s, 0, 1);
-    schema_call(s, tail_rule(s, job->object, job->first + 1));
-    schema_sequence(s, 2);
+    hth_schema_sequence(s, 3);
+    hth_schema_repeat(s, 0, 1);
+    hth_schema_call(s, tail_rule(s, job->object, job->first + 1));
+    hth_schema_sequence(s, 2);
 }
 
 static void put_members(schema_compiler *s, schema_object *o) {
     size_t choices = 0, first = o->leading;
     for (size_t i = 0; i < first; i++, choices++) {
         put_member(s, o, i);
-        schema_call(s, tail_rule(s, o, i + 1));
-        schema_sequence(s, 2);
+        hth_schema_call(s, tail_rule(s, o, i + 1));
+        hth_schema_sequence(s, 2);
     }
     if (first < o->count) {
         put_member(s, o, first);
-        schema_sequence(s, 1 + put_followers(s, o, first + 1));
+        hth_schema_sequence(s, 1 + put_followers(s, o, first + 1));
         choices++;
     } else {
         if (o->more) {
             put_more_member(s, o);
-            schema_sequence(s, 1 + put_followers(s, o, o->count));
+            hth_schema_sequence(s, 1 + put_followers(s, o, o->count));
             choices++;
         }
-        schema_sequence(s, 0);
+        hth_schema_sequence(s, 0);
         choices++;
     }
-    schema_choice(s, choices);
+    hth_schema_choice(s, choices);
 }
 
 /* The bounds on the number of properties, where those with names do not count. */
 static void put_counted_members(schema_compiler *s, schema_object *o, const json_t *schema) {
-    uint32_t min = schema_count(s, schema, "minProperties", 0);
-    uint32_t max = schema_count(s, schema, "maxProperties", HTH_GRAMMAR_MANY);
+    uint32_t min = hth_schema_count(s, schema, "minProperties", 0);
+    uint32_t max = hth_schema_count(s, schema, "maxProperties", HTH_GRAMMAR_MANY);
     if (o->count > 0)
         SCHEMA_FAIL(s, UNSUPPORTED,
                     "\"minProperties\" and \"maxProperties\" beside names of properties are not supported");
     if (min > 1) SCHEMA_FAIL(s, UNSUPPORTED, "\"minProperties\" above 1 is not supported: names could come up twice");
     if (max < min || (min > 0 && !o->more)) SCHEMA_FAIL(s, BAD_ARGUMENT, "no object has so many properties");
     if (max == 0 || !o->more || hth_grammar_failed(s->g)) {
-        schema_sequence(s, 0);
+        hth_schema_sequence(s, 0);
         return;
     }
     put_more_member(s, o);
     put_comma(s);
     put_more_member(s, o);
-    schema_sequence(s, 3);
-    schema_repeat(s, 0, max == HTH_GRAMMAR_MANY ? max : max - 1);
-    schema_sequence(s, 2);
-    if (min == 0) schema_repeat(s, 0, 1);
+    hth_schema_sequence(s, 3);
+    hth_schema_repeat(s, 0, max == HTH_GRAMMAR_MANY ? max : max - 1);
+    hth_schema_sequence(s, 2);
+    if (min == 0) hth_schema_repeat(s, 0, 1);
 }
 
-void schema_put_object(schema_compiler *s, json_t *schema) {
+void hth_schema_put_object(schema_compiler *s, json_t *schema) {
     schema_object *o = calloc(1, sizeof *o);
     if (o == NULL) {
         SCHEMA_FAIL(s, NO_MEMORY, "no memory");
@@ -287,15 +287,16 @@ void schema_put_object(schema_compiler *s, json_t *schema) {
     find_properties(s, o, schema);
     if (hth_grammar_failed(s->g)) return;
     if (o->more) o->more_key = more_key_rule(s, o);
-    schema_text(s, "{");
-    schema_call(s, s->white);
-    if (schema_has(schema, "minProperties") || schema_has(schema, "maxProperties")) put_counted_members(s, o, schema);
+    hth_schema_text(s, "{");
+    hth_schema_call(s, s->white);
+    if (hth_schema_has(schema, "minProperties") || hth_schema_has(schema, "maxProperties"))
+        put_counted_members(s, o, schema);
     else put_members(s, o);
-    schema_text(s, "}");
-    schema_sequence(s, 4);
+    hth_schema_text(s, "}");
+    hth_schema_sequence(s, 4);
 }
 
-void schema_objects_free(schema_object *objects) {
+void hth_schema_objects_free(schema_object *objects) {
     for (schema_object *o = objects, *next; o != NULL; o = next) {
         next = o->next;
         for (size_t i = 0; i < o->count; i++) free(o->properties[i].spelled);
@@ -314,11 +315,11 @@ static void put_element(schema_compiler *s, json_t *prefix, size_t i, json_t *it
     uint32_t rule;
     snprintf(number, sizeof number, "%zu", i);
     if (i < json_array_size(prefix))
-        rule = schema_rule_under(s, s->rule, "prefixItems", number, json_array_get(prefix, i));
-    else rule = schema_rule_under(s, s->rule, "items", NULL, items);
-    schema_call(s, rule);
-    schema_call(s, s->white);
-    schema_sequence(s, 2);
+        rule = hth_schema_rule_under(s, s->rule, "prefixItems", number, json_array_get(prefix, i));
+    else rule = hth_schema_rule_under(s, s->rule, "items", NULL, items);
+    hth_schema_call(s, rule);
+    hth_schema_call(s, s->white);
+    hth_schema_sequence(s, 2);
 }
 
 /* From `min` to `max` elements, those of the prefix one by one, each optional one with all behind it. */
@@ -334,19 +335,20 @@ static void put_elements(schema_compiler *s, json_t *prefix, json_t *items, uint
     if (more > 0) {
         put_comma(s);
         put_element(s, prefix, single, items);
-        schema_sequence(s, 3);
-        schema_repeat(s, min > single ? min - single : 0, more);
+        hth_schema_sequence(s, 3);
+        hth_schema_repeat(s, min > single ? min - single : 0, more);
         behind = 1;
     }
     for (uint32_t i = single; i-- > 0; behind = 1) {
-        schema_sequence(s, (i > 0 ? 3 : 1) + behind);
-        if (i >= min) schema_repeat(s, 0, 1);
+        hth_schema_sequence(s, (i > 0 ? 3 : 1) + behind);
+        if (i >= min) hth_schema_repeat(s, 0, 1);
     }
 }
 
-void schema_put_array(schema_compiler *s, json_t *schema) {
+void hth_schema_put_array(schema_compiler *s, json_t *schema) {
     json_t *prefix = json_object_get(schema, "prefixItems"), *items = json_object_get(schema, "items");
-    uint32_t min = schema_count(s, schema, "minItems", 0), max = schema_count(s, schema, "maxItems", HTH_GRAMMAR_MANY);
+    uint32_t min = hth_schema_count(s, schema, "minItems", 0),
+             max = hth_schema_count(s, schema, "maxItems", HTH_GRAMMAR_MANY);
     const json_t *unique = json_object_get(schema, "uniqueItems");
     if (prefix != NULL && (!json_is_array(prefix) || json_array_size(prefix) == 0))
         SCHEMA_FAIL(s, BAD_ARGUMENT, "\"prefixItems\" is no array of schemas");
@@ -356,10 +358,10 @@ void schema_put_array(schema_compiler *s, json_t *schema) {
     if (json_is_false(items) && max > json_array_size(prefix)) max = (uint32_t)json_array_size(prefix);
     if (max < min) SCHEMA_FAIL(s, BAD_ARGUMENT, "no array has at least %u and at most %u elements", min, max);
     if (hth_grammar_failed(s->g)) return;
-    schema_text(s, "[");
-    schema_call(s, s->white);
-    if (max == 0) schema_sequence(s, 0);
+    hth_schema_text(s, "[");
+    hth_schema_call(s, s->white);
+    if (max == 0) hth_schema_sequence(s, 0);
     else put_elements(s, prefix, items, min, max);
-    schema_text(s, "]");
-    schema_sequence(s, 4);
+    hth_schema_text(s, "]");
+    hth_schema_sequence(s, 4);
 }

@@ -188,15 +188,15 @@ static void put_set(parser *p, const set *in, bool negated) {
         for (size_t i = 0; i < in->count; i++)
             inside |= in->ranges[i].first <= escapes[e].c && escapes[e].c <= in->ranges[i].last;
         if (inside == negated) continue;
-        schema_text(s, escapes[e].spelled);
+        hth_schema_text(s, escapes[e].spelled);
         choices++;
     }
-    schema_choice(s, choices);
+    hth_schema_choice(s, choices);
 }
 
 static void put_any(parser *p) {
     put_set(p, &(set){.count = 0}, true);
-    schema_repeat(p->s, 0, HTH_GRAMMAR_MANY);
+    hth_schema_repeat(p->s, 0, HTH_GRAMMAR_MANY);
 }
 
 /* ---- Items ---- */
@@ -220,7 +220,7 @@ static void parse_bounds(parser *p) {
     if (accept(p, ',') && !parse_number(p, &max)) max = HTH_GRAMMAR_MANY;
     if (!accept(p, '}')) refuse(p, "a } is missing");
     if (max < min) refuse(p, "the bounds of a repetition are in the wrong order");
-    if (!failed(p)) schema_repeat(p->s, min, max);
+    if (!failed(p)) hth_schema_repeat(p->s, min, max);
 }
 
 /* The item that was put last counts, and may be repeated. A lazy repetition matches the same texts. */
@@ -228,9 +228,9 @@ static void end_item(parser *p) {
     char c = peek(p);
     p->frames[p->depth].items++;
     if (c == '{') parse_bounds(p);
-    else if (accept(p, '*')) schema_repeat(p->s, 0, HTH_GRAMMAR_MANY);
-    else if (accept(p, '+')) schema_repeat(p->s, 1, HTH_GRAMMAR_MANY);
-    else if (accept(p, '?')) schema_repeat(p->s, 0, 1);
+    else if (accept(p, '*')) hth_schema_repeat(p->s, 0, HTH_GRAMMAR_MANY);
+    else if (accept(p, '+')) hth_schema_repeat(p->s, 1, HTH_GRAMMAR_MANY);
+    else if (accept(p, '?')) hth_schema_repeat(p->s, 0, 1);
     else return;
     accept(p, '?');
     c = peek(p);
@@ -249,8 +249,8 @@ static void open_group(parser *p) {
 }
 
 static void end_choice(parser *p) {
-    schema_sequence(p->s, p->frames[p->depth].items);
-    schema_choice(p->s, p->frames[p->depth].alternatives + 1);
+    hth_schema_sequence(p->s, p->frames[p->depth].items);
+    hth_schema_choice(p->s, p->frames[p->depth].alternatives + 1);
 }
 
 static void close_group(parser *p) {
@@ -266,7 +266,7 @@ static void close_group(parser *p) {
 
 static void next_alternative(parser *p) {
     frame *f = &p->frames[p->depth];
-    schema_sequence(p->s, f->items);
+    hth_schema_sequence(p->s, f->items);
     f->items = 0;
     f->alternatives++;
     p->at++;
@@ -312,7 +312,7 @@ static bool ends_with_anchor(const char *text, size_t size) {
     return slashes % 2 == 0;
 }
 
-void schema_put_pattern(schema_compiler *s, const char *regex) {
+void hth_schema_put_pattern(schema_compiler *s, const char *regex) {
     size_t size = strlen(regex);
     bool at_begin = size > 0 && regex[0] == '^', at_end = ends_with_anchor(regex, size);
     parser p = {.s = s, .text = regex, .at = regex + at_begin, .end = regex + size - at_end};
@@ -324,5 +324,5 @@ void schema_put_pattern(schema_compiler *s, const char *regex) {
     if (failed(&p)) return;
     end_choice(&p);
     if (!at_end) put_any(&p);
-    schema_sequence(s, 1u + !at_begin + !at_end);
+    hth_schema_sequence(s, 1u + !at_begin + !at_end);
 }

@@ -39,11 +39,11 @@ static void put_characters(schema_compiler *s, uint32_t min, uint32_t max) {
     static const hth_character_range letters[] = {{'"', '"'}, {'\\', '\\'}, {'b', 'b'}, {'f', 'f'},
                                                   {'n', 'n'}, {'r', 'r'},   {'t', 't'}};
     hth_grammar_set(s->g, not_plain, 3, true, s->at);
-    schema_text(s, "\\");
+    hth_schema_text(s, "\\");
     hth_grammar_set(s->g, letters, sizeof letters / sizeof *letters, false, s->at);
-    schema_sequence(s, 2);
-    schema_choice(s, 2);
-    schema_repeat(s, min, max);
+    hth_schema_sequence(s, 2);
+    hth_schema_choice(s, 2);
+    hth_schema_repeat(s, min, max);
 }
 
 static const char *text_of(schema_compiler *s, const json_t *schema, const char *keyword) {
@@ -59,23 +59,23 @@ static const char *pattern_of_format(schema_compiler *s, const char *name) {
     return NULL;
 }
 
-void schema_put_string(schema_compiler *s, const json_t *schema) {
+void hth_schema_put_string(schema_compiler *s, const json_t *schema) {
     const char *pattern = text_of(s, schema, "pattern"), *format = text_of(s, schema, "format");
-    uint32_t min = schema_count(s, schema, "minLength", 0),
-             max = schema_count(s, schema, "maxLength", HTH_GRAMMAR_MANY);
-    bool counted = schema_has(schema, "minLength") || schema_has(schema, "maxLength");
+    uint32_t min = hth_schema_count(s, schema, "minLength", 0),
+             max = hth_schema_count(s, schema, "maxLength", HTH_GRAMMAR_MANY);
+    bool counted = hth_schema_has(schema, "minLength") || hth_schema_has(schema, "maxLength");
     if ((pattern != NULL) + (format != NULL) + counted > 1)
         SCHEMA_FAIL(s, UNSUPPORTED, "only one of \"pattern\", \"format\" and the bounds of a length is supported");
     if (max < min) SCHEMA_FAIL(s, BAD_ARGUMENT, "no string has at least %u and at most %u characters", min, max);
     if (format != NULL) pattern = pattern_of_format(s, format);
     if (hth_grammar_failed(s->g)) return;
     if (pattern == NULL && !counted) {
-        schema_call(s, s->string);
+        hth_schema_call(s, s->string);
         return;
     }
-    schema_text(s, "\"");
-    if (pattern != NULL) schema_put_pattern(s, pattern);
+    hth_schema_text(s, "\"");
+    if (pattern != NULL) hth_schema_put_pattern(s, pattern);
     else put_characters(s, min, max);
-    schema_text(s, "\"");
-    schema_sequence(s, 3);
+    hth_schema_text(s, "\"");
+    hth_schema_sequence(s, 3);
 }
