@@ -40,19 +40,46 @@ static bool find_entry(const hearth_file *file, const char *key, uint64_t *at) {
     return false;
 }
 
-/* The template that a GGUF file carries, under --name's key. */
+/* Whether the request has tools, which a template that only asks for them says. */
+static bool has_tools(const session *s) {
+    static const char question[] = "{% if tools %}yes{% endif %}";
+    hearth_template *t = NULL;
+    hearth_rendering *r = NULL;
+    const hearth_template_options options = {.marks = -1};
+    bool answer = hearth_template_create(question, sizeof question - 1, &t, NULL) == HEARTH_OK &&
+                  hearth_template_render(t, s->request.data, s->request.size, &options, &r, NULL) == HEARTH_OK &&
+                  r->size > 0;
+    hearth_rendering_free(&r);
+    hearth_template_free(&t);
+    return answer;
+}
+
+/* The entry of the template that a GGUF file carries: that of --name; for tools the one that is made for them, which is
+ * also the default where it is the only one; else the default. */
+static bool find_own(const session *s, const hearth_file *file, uint64_t *at) {
+    char key[128];
+    if (s->flags.name != NULL) {
+        snprintf(key, sizeof key, "tokenizer.chat_template.%.80s", s->flags.name);
+        return find_entry(file, key, at);
+    }
+    uint64_t tool_use;
+    bool has_tool_use = find_entry(file, "tokenizer.chat_template.tool_use", &tool_use);
+    if (!(has_tool_use && has_tools(s)) && find_entry(file, "tokenizer.chat_template", at)) return true;
+    *at = tool_use;
+    return has_tool_use;
+}
+
 static int read_own(session *s, const char *path) {
-    char key[128] = "tokenizer.chat_template";
     hearth_file *file;
     hearth_error err;
     uint64_t at;
     const char *data;
     size_t size;
-    if (s->flags.name != NULL) snprintf(key, sizeof key, "tokenizer.chat_template.%.80s", s->flags.name);
     if (hearth_file_open(path, &file, &err) != HEARTH_OK) return hth_complain_error(&err);
     int status = HTH_EXIT_FAILED;
-    if (!find_entry(file, key, &at)) {
-        hth_complain("%s: it has no %s; --file gives a template", path, key);
+    if (!find_own(s, file, &at)) {
+        hth_complain("%s: it has no chat_template%s%s; --file gives a template", path, s->flags.name != NULL ? "." : "",
+                     s->flags.name != NULL ? s->flags.name : "");
     } else if (hearth_file_string(file, at, 0, &data, &size, &err) != HEARTH_OK) {
         status = hth_complain_error(&err);
     } else {
@@ -194,7 +221,8 @@ int hth_verb_template(int argc, char **argv) {
     const hth_flag flags[] = {
         {'f', "file", NULL, HTH_FLAG_TEXT, &f->file, "TEMPLATE", "a template in place of the model's own", 0, 0},
         {'i', "input", NULL, HTH_FLAG_TEXT, &f->input, "REQUEST", "a file of JSON; default: standard input", 0, 0},
-        {0, "name", NULL, HTH_FLAG_TEXT, &f->name, "NAME", "one of a model's other templates, such as tool_use", 0, 0},
+        {0, "name", NULL, HTH_FLAG_TEXT, &f->name, "NAME",
+         "one of a model's other templates; tool_use is taken when there are tools", 0, 0},
         {0, "now", NULL, HTH_FLAG_TEXT, &f->now, "TIME", "the time it sees, as 2024-07-26T12:30:00; default: now", 0,
          0},
         {0, "marks", NULL, HTH_FLAG_INT, &f->marks, "N", "message starts to report with --json, newest first; 0: 32", 0,
@@ -212,8 +240,8 @@ int hth_verb_template(int argc, char **argv) {
         .n_flags = sizeof flags / sizeof *flags};
     int status;
     if (!hth_args_parse(&command, argc, argv, &s.args, &status)) return status;
-    status = read_model(&s);
-    if (status == HTH_EXIT_OK) status = hth_read_text(NULL, f->input, &s.request);
+    status = hth_read_text(NULL, f->input, &s.request);
+    if (status == HTH_EXIT_OK) status = read_model(&s);
     if (status == HTH_EXIT_OK) status = render(&s);
     hearth_rendering_free(&s.rendering);
     hearth_template_free(&s.template);

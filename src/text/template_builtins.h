@@ -58,7 +58,7 @@ typedef struct hth_json_style {
 } hth_json_style;
 bool hth_json_write(hth_build *b, hth_value v, const hth_json_style *style);
 
-/* Filters of sequences, in a file of their own. */
+/* Put a list in the order of its items' keys; equal ones stay as they are, also in reverse. */
 bool hth_sorted(hth_work *w, hth_items *l, const hth_value *keys, bool reverse);
 
 #endif

@@ -93,8 +93,7 @@ const hth_str *hth_str_case(hth_work *w, const hth_str *s, hth_case how) {
         if (how == HTH_TITLE) up = title = !in_word;
         if (how == HTH_SWAP) up = hth_category_of(c) == HTH_LL;
         in_word = is_cased(c);
-        if (how == HTH_FOLD && c == 0xDF) hth_build_bytes(&b, "ss", 2, content);
-        else if (up) put_upper(&b, c, title, content);
+        if (up) put_upper(&b, c, title, content);
         else put_lower(&b, s, at, n, c, content);
         if (w->status != HEARTH_OK) return NULL;
     }

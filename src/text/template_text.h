@@ -6,7 +6,7 @@
 
 bool hth_is_python_space(uint32_t c); /* str.isspace */
 
-typedef enum hth_case { HTH_UPPER, HTH_LOWER, HTH_CAPITALIZE, HTH_TITLE, HTH_SWAP, HTH_FOLD } hth_case;
+typedef enum hth_case { HTH_UPPER, HTH_LOWER, HTH_CAPITALIZE, HTH_TITLE, HTH_SWAP } hth_case;
 const hth_str *hth_str_case(hth_work *w, const hth_str *s, hth_case how);
 
 enum { HTH_LEFT = 1, HTH_RIGHT = 2 };

@@ -1,5 +1,6 @@
 """template: what goes in and comes out, and what is refused."""
 import json
+import struct
 from pathlib import Path
 
 from program import MODEL, ProgramTest, hearth, main
@@ -69,7 +70,35 @@ class Template(ProgramTest):
         self.assertIn(b"--input", hearth("template", "--help").stdout)
 
 
+def text(value):
+    data = value.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def gguf(templates):
+    """A file with a vocabulary of three tokens and these templates."""
+    entries = [("general.architecture", "llama"), ("tokenizer.ggml.model", "gpt2"), *templates.items()]
+    body = b"".join(text(key) + struct.pack("<I", 8) + text(value) for key, value in entries)
+    body += text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, 3) + text("a") + text("b") + text("<s>")
+    body += text("tokenizer.ggml.token_type") + struct.pack("<IIQ3i", 9, 5, 3, 1, 1, 3)
+    body += text("tokenizer.ggml.merges") + struct.pack("<IIQ", 9, 8, 0)
+    body += text("tokenizer.ggml.bos_token_id") + struct.pack("<II", 4, 2)
+    return b"GGUF" + struct.pack("<IQQ", 3, 0, len(entries) + 4) + body
+
+
 class WithVocabulary(ProgramTest):
+    def test_templates_of_a_file(self):
+        model, name = self.folder / "m.gguf", "tokenizer.chat_template"
+        plain = json.dumps({"messages": []}).encode()
+        tools = json.dumps({"messages": [], "tools": [{"type": "function"}]}).encode()
+        model.write_bytes(gguf({name: "plain {{ bos_token }}", name + ".tool_use": "tools", name + ".rag": "rag"}))
+        self.assertEqual(self.succeed("template", "-m", model, stdin=plain), b"plain <s>")
+        self.assertEqual(self.succeed("template", "-m", model, stdin=tools), b"tools")
+        self.assertEqual(self.succeed("template", "-m", model, "--name", "rag", stdin=tools), b"rag")
+        self.refuse(1, "template", "-m", model, "--name", "x", stdin=plain, says="chat_template.x")
+        model.write_bytes(gguf({name + ".tool_use": "tools"}))
+        self.assertEqual(self.succeed("template", "-m", model, stdin=plain), b"tools")
+
     def test_content_is_text(self):
         template = self.folder / "template.jinja"
         template.write_text(CHATML)
