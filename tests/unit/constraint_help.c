@@ -93,14 +93,20 @@ void constraint_refused(const hearth_token_index *index, bool schema, const char
     assert_null(c);
 }
 
-constraint_verdict constraint_judge(const hearth_constraint *c, const char *text, size_t size) {
-    hearth_matcher *m;
-    assert_int_equal(hearth_matcher_create(c, &m, NULL), HEARTH_OK);
+constraint_verdict constraint_judge_with(hearth_matcher *m, const char *text, size_t size) {
+    hearth_matcher_reset(m);
     constraint_verdict verdict = CONSTRAINT_PREFIX;
     for (size_t i = 0; i < size && verdict == CONSTRAINT_PREFIX; i++)
         if (hearth_matcher_accept(m, CONSTRAINT_FIRST + (unsigned char)text[i], NULL) != HEARTH_OK)
             verdict = CONSTRAINT_REFUSES;
     if (verdict == CONSTRAINT_PREFIX && hearth_matcher_is_complete(m)) verdict = CONSTRAINT_MATCHES;
+    return verdict;
+}
+
+constraint_verdict constraint_judge(const hearth_constraint *c, const char *text, size_t size) {
+    hearth_matcher *m;
+    assert_int_equal(hearth_matcher_create(c, &m, NULL), HEARTH_OK);
+    constraint_verdict verdict = constraint_judge_with(m, text, size);
     hearth_matcher_free(&m);
     return verdict;
 }

@@ -35,5 +35,7 @@ void constraint_refused(const hearth_token_index *index, bool schema, const char
 typedef enum constraint_verdict { CONSTRAINT_REFUSES, CONSTRAINT_PREFIX, CONSTRAINT_MATCHES } constraint_verdict;
 void constraint_bytes_open(constraint_vocab *v);
 constraint_verdict constraint_judge(const hearth_constraint *c, const char *text, size_t size);
+/* The same with a matcher that is there: for many texts. */
+constraint_verdict constraint_judge_with(hearth_matcher *m, const char *text, size_t size);
 
 #endif

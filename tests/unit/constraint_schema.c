@@ -239,11 +239,15 @@ static void test_all_bounds(void **unused) {
             char schema[128], text[16];
             snprintf(schema, sizeof schema, "{'type':'integer','minimum':%d,'maximum':%d}", bounds[i], bounds[k]);
             hearth_constraint *c = constraint_for(schema);
+            hearth_matcher *m;
+            assert_int_equal(hearth_matcher_create(c, &m, NULL), HEARTH_OK);
             for (int n = -1100; n <= 1100; n += n > -120 && n < 120 ? 1 : 7) {
-                snprintf(text, sizeof text, "%d", n);
+                size_t size = (size_t)snprintf(text, sizeof text, "%d", n);
                 bool within = n >= bounds[i] && n <= bounds[k];
-                if (within != (judge(c, text) == CONSTRAINT_MATCHES)) fail_msg("%s: %d", schema, n);
+                if (within != (constraint_judge_with(m, text, size) == CONSTRAINT_MATCHES))
+                    fail_msg("%s: %d", schema, n);
             }
+            hearth_matcher_free(&m);
             hearth_constraint_free(&c);
         }
 }
