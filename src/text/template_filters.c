@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "text/template_lexer.h"
 #include "text/template_number.h"
 #include "text/template_text.h"
+#include "text/unicode.h"
 
 /* ---- numbers ---- */
 
@@ -18,7 +20,7 @@ static bool filter_abs(hth_env *env, hth_value v, const hth_value *a, const hth_
     if (!hth_value_number(v, &x))
         return hth_use(env->work, v) && hth_work_fail(env->work, HEARTH_BAD_ARGUMENT, "%s takes a number, not a %s",
                                                       call->what, hth_kind_name(v));
-    *out = v;
+    *out = v.kind == HTH_BOOL ? hth_int(v.truth) : v;
     return x >= 0 || hth_negate(env->work, v, true, out);
 }
 
@@ -242,9 +244,9 @@ static bool filter_forceescape(hth_env *env, hth_value v, const hth_value *a, co
 
 static bool filter_indent(hth_env *env, hth_value v, const hth_value *a, const hth_call *call, hth_value *out) {
     hth_work *w = env->work;
-    const hth_str *s = hth_text_of(w, v), *pad = NULL;
+    const hth_str *s, *pad = NULL;
     int64_t width = 4;
-    if (s == NULL) return false;
+    if (!hth_take_str(w, call, v, &s)) return false;
     if (a[0].kind == HTH_STRING) pad = a[0].str;
     else if (!hth_take_int(w, call, a[0], 4, &width)) return false;
     hth_value spaces;
@@ -280,8 +282,8 @@ static bool filter_center(hth_env *env, hth_value v, const hth_value *a, const h
 static bool filter_truncate(hth_env *env, hth_value v, const hth_value *a, const hth_call *call, hth_value *out) {
     hth_work *w = env->work;
     int64_t length, leeway;
-    const hth_str *s = hth_text_of(w, v), *end = hth_str_text(w, "...");
-    if (s == NULL || end == NULL || !hth_take_int(w, call, a[0], 255, &length) ||
+    const hth_str *s, *end = hth_str_text(w, "...");
+    if (!hth_take_str(w, call, v, &s) || end == NULL || !hth_take_int(w, call, a[0], 255, &length) ||
         !hth_take_int(w, call, a[3], 5, &leeway) || (hth_given(a[2]) && !hth_take_str(w, call, a[2], &end)))
         return false;
     if (length < end->chars || leeway < 0)
@@ -302,15 +304,17 @@ static bool filter_wordcount(hth_env *env, hth_value v, const hth_value *a, cons
     const hth_str *s = hth_text_of(env->work, v);
     int64_t n = 0;
     bool in_word = false;
-    for (size_t at = 0; s != NULL && at < s->size; at++) {
-        bool word =
-            (unsigned char)s->data[at] >= 0x80 || s->data[at] == '_' ||
-            strchr("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", s->data[at] ? s->data[at] : ' ');
+    if (s == NULL || !hth_work_charge(env->work, 1 + s->size / 16)) return false;
+    for (size_t at = 0; at < s->size;) {
+        uint32_t c = 0;
+        at += (size_t)hth_utf8_decode(s->data + at, s->size - at, &c);
+        hth_category k = hth_category_of(c);
+        bool word = c == '_' || (k >= HTH_LU && k <= HTH_LO) || (k >= HTH_ND && k <= HTH_NO);
         n += word && !in_word;
         in_word = word;
     }
     *out = hth_int(n);
-    return s != NULL;
+    return true;
 }
 
 static bool filter_format(hth_env *env, hth_value v, const hth_value *a, const hth_call *call, hth_value *out) {

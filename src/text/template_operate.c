@@ -172,8 +172,8 @@ bool hth_slice(hth_work *w, hth_value v, const hth_value bounds[3], hth_value *o
     hth_range r;
     if (!hth_use(w, v)) return false;
     if (v.kind == HTH_STRING) return slice_range(w, bounds, v.str->chars, &r) && slice_string(w, v.str, &r, out);
-    *out = hth_nothing();
-    if (!has_index(v) && v.kind != HTH_RANGE) return true;
+    if (!has_index(v) && v.kind != HTH_RANGE)
+        return hth_work_fail(w, HEARTH_BAD_ARGUMENT, "a %s cannot be sliced", hth_kind_name(v));
     int64_t count = v.kind == HTH_RANGE ? v.range->count : v.list->count;
     if (!slice_range(w, bounds, count, &r) || !hth_work_charge(w, 1 + (uint64_t)r.count)) return false;
     hth_items *l = hth_items_new(w, v.kind == HTH_LIST ? v.list->kind : HTH_A_LIST, (size_t)r.count);
@@ -189,6 +189,8 @@ bool hth_slice(hth_work *w, hth_value v, const hth_value bounds[3], hth_value *o
 /* ---- iteration ---- */
 
 static bool chars_of(hth_work *w, const hth_str *s, hth_items **out) {
+    s = hth_str_as_markup(w, s, false);
+    if (s == NULL) return false;
     *out = hth_items_new(w, HTH_A_LIST, s->chars);
     if (*out == NULL || !hth_work_charge(w, s->chars)) return false;
     for (size_t at = 0, end; at < s->size; at = end) {

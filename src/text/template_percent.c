@@ -145,7 +145,8 @@ bool hth_format_percent(hth_work *w, const hth_str *s, hth_value v, hth_value *o
         if (used == count) return hth_work_fail(w, HEARTH_BAD_ARGUMENT, "%%: not enough values for the format");
         if (!put_value(&b, &c, values[used++])) return false;
     }
-    if (used < count && !(v.kind == HTH_DICT && used == 0))
+    bool indexed = v.kind == HTH_DICT || (v.kind == HTH_LIST && !tuple); /* may be there for nothing, in Python */
+    if (used < count && !(indexed && used == 0))
         return hth_work_fail(w, HEARTH_BAD_ARGUMENT, "%%: not all values were used");
     const hth_str *text = hth_build_end(&b);
     *out = hth_string_value(text);

@@ -83,13 +83,14 @@ static bool repr_char(hth_build *b, uint32_t c, uint32_t quote, bool content) {
 static bool repr_string(hth_build *b, const hth_str *s) {
     bool single = memchr(s->data, '\'', s->size) != NULL, twice = memchr(s->data, '"', s->size) != NULL;
     uint32_t quote = single && !twice ? '"' : '\'', c;
+    if (s->markup) hth_build_text(b, "Markup(");
     hth_build_char(b, quote, s->content);
     for (size_t i = 0; i < s->size;) {
         int n = hth_utf8_decode(s->data + i, s->size - i, &c);
         if (n == 0 || !repr_char(b, c, quote, s->content)) return false;
         i += (size_t)n;
     }
-    return hth_build_char(b, quote, s->content);
+    return hth_build_char(b, quote, s->content) && (!s->markup || hth_build_text(b, ")"));
 }
 
 /* One that holds no others. */

@@ -158,7 +158,7 @@ static bool apply_unary(hth_work *w, test_id id, hth_value v, bool *out) {
     bool list = v.kind == HTH_LIST;
     switch (id) {
     case BOOLEAN: *out = v.kind == HTH_BOOL; return true;
-    case CALLABLE: *out = v.kind >= HTH_MACRO; return true;
+    case CALLABLE: *out = v.kind >= HTH_MACRO || v.kind == HTH_UNDEFINED; return true;
     case DEFINED: *out = v.kind != HTH_UNDEFINED; return true;
     case ESCAPED: *out = false; return true;
     case FALSE_TEST: *out = v.kind == HTH_BOOL && !v.truth; return true;
