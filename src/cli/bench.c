@@ -14,7 +14,7 @@ enum { MAX_TOKENS = 1 << 24, MAX_ROWS = 10000, MAX_MARKS = 1024, MAX_SESSIONS = 
 
 static bool parse_flags(int argc, char **argv, hth_bench *b, int *status) {
     hth_bench_flags *f = &b->flags;
-    *f = (hth_bench_flags){.depth = "0", .reps = 3};
+    *f = (hth_bench_flags){.depth = "0", .reps = 3, .idle = 2000};
     const hth_flag flags[] = {
         {'p', "prompt", "n-prompt", HTH_FLAG_TEXT, &f->prompt, "N,...", "prefill N tokens; 0: none (512)", 0, 0},
         {'n', "gen", "n-gen", HTH_FLAG_TEXT, &f->gen, "N,...", "decode N tokens; 0: none (128)", 0, 0},
@@ -31,7 +31,14 @@ static bool parse_flags(int argc, char **argv, hth_bench *b, int *status) {
          0},
         {0, "no-limits", NULL, HTH_FLAG_SWITCH, &f->no_limits, NULL, "do not measure the machine's limits", 0, 0},
         {0, "svg", NULL, HTH_FLAG_TEXT, &f->svg, "FILE", "draw a picture: of the sweep, else of the rates", 0, 0},
-        {0, "cold", NULL, HTH_FLAG_LATER, NULL, NULL, "cold against warm starts", 0, 0},
+        {0, "cold", NULL, HTH_FLAG_SWITCH, &f->cold, NULL,
+         "first calls against later ones, and the time to the\n"
+         "first token, of new processes (prompt: 26)",
+         0, 0},
+        {0, "idle", NULL, HTH_FLAG_INT, &f->idle, "MS", "the pause before a call that --cold measures (2000)", 0,
+         3600000},
+        {0, "cold-child", NULL, HTH_FLAG_INT, &f->child, "NS", "such a process, begun at NS: what --cold starts", 1,
+         INT64_MAX},
         {0, "reuse", NULL, HTH_FLAG_LATER, NULL, NULL, "reuse against none", 0, 0},
     };
     const hth_command command = {
@@ -46,7 +53,7 @@ static bool parse_flags(int argc, char **argv, hth_bench *b, int *status) {
         .flags = flags,
         .n_flags = sizeof flags / sizeof *flags};
     if (!hth_args_parse(&command, argc, argv, &b->args, status)) return false;
-    if (!f->prompt) f->prompt = f->sweep ? "0" : "512";
+    if (!f->prompt) f->prompt = f->sweep ? "0" : f->cold ? "26" : "512";
     if (!f->gen) f->gen = f->sweep && !f->batch ? "0" : "128";
     return true;
 }
@@ -169,23 +176,29 @@ static int write_picture(hth_bench *b) {
 
 /* ---- The verb ---- */
 
+/* Rates, sweep and limits: all that one engine measures. */
+static int measure_warm(hth_bench *b) {
+    int status = plan(b);
+    if (status == HTH_EXIT_OK) status = open_picture(b);
+    if (status == HTH_EXIT_OK) status = hth_bench_open(b);
+    if (status == HTH_EXIT_OK) status = hth_bench_limits_measure(b, &b->limits.before);
+    if (status == HTH_EXIT_OK) status = hth_bench_rates(b);
+    if (status == HTH_EXIT_OK && b->sweep.count) status = hth_bench_sweep_measure(b);
+    if (status == HTH_EXIT_OK && b->flags.ops) status = hth_bench_ops_measure(b);
+    hth_progress_end();
+    if (status == HTH_EXIT_OK) status = hth_bench_limits_finish(b);
+    if (status == HTH_EXIT_OK) hth_bench_report(b);
+    return status == HTH_EXIT_OK ? write_picture(b) : status;
+}
+
 int hth_verb_bench(int argc, char **argv) {
-    hth_bench b = {.n_rows = 0};
+    hth_bench b = {.argc = argc, .argv = argv};
     int status;
     if (parse_flags(argc, argv, &b, &status)) {
         status = hth_find_model(&b.args, b.path);
         if (status == HTH_EXIT_OK) status = parse_lists(&b);
-        if (status == HTH_EXIT_OK) status = plan(&b);
-        if (status == HTH_EXIT_OK) status = open_picture(&b);
-        if (status == HTH_EXIT_OK) status = hth_bench_open(&b);
-        if (status == HTH_EXIT_OK) status = hth_bench_limits_measure(&b, &b.limits.before);
-        if (status == HTH_EXIT_OK) status = hth_bench_rates(&b);
-        if (status == HTH_EXIT_OK && b.sweep.count) status = hth_bench_sweep_measure(&b);
-        if (status == HTH_EXIT_OK && b.flags.ops) status = hth_bench_ops_measure(&b);
-        hth_progress_end();
-        if (status == HTH_EXIT_OK) status = hth_bench_limits_finish(&b);
-        if (status == HTH_EXIT_OK) hth_bench_report(&b);
-        if (status == HTH_EXIT_OK) status = write_picture(&b);
+        if (status == HTH_EXIT_OK)
+            status = b.flags.child ? hth_bench_cold_child(&b) : b.flags.cold ? hth_bench_cold(&b) : measure_warm(&b);
     }
     hth_bench_free(&b);
     return status;

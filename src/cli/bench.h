@@ -6,6 +6,7 @@
  *   bench_ops.c       time by kind of work
  *   bench_sweep.c     time of a pass over row counts
  *   bench_trend.c     which of them stand out
+ *   bench_cold.c      cold against warm, in processes of their own
  *   bench_report.c    table and JSON
  *   bench_svg.c, bench_sweep_svg.c   pictures
  */
@@ -67,8 +68,9 @@ typedef struct hth_bench_limits {
 
 typedef struct hth_bench_flags {
     const char *prompt, *gen, *depth, *batch, *sweep, *svg;
-    int64_t reps, marks;
-    bool limits, no_limits, ops;
+    int64_t reps, marks, idle;
+    int64_t child; /* a cold start, begun at so many ns; 0: none */
+    bool limits, no_limits, ops, cold;
 } hth_bench_flags;
 
 typedef struct hth_numbers {
@@ -78,6 +80,8 @@ typedef struct hth_numbers {
 
 /* Everything a bench holds; what is not there yet is NULL or 0. */
 typedef struct hth_bench {
+    int argc;
+    char **argv; /* the command line, from the verb on */
     hth_args args;
     hth_bench_flags flags;
     char path[HTH_MAX_PATH];
@@ -141,6 +145,10 @@ int hth_bench_sweep_parse(const char *text, hth_numbers *out); /* "1-130,500-520
 int hth_bench_sweep_measure(hth_bench *b);
 void hth_bench_sweep_json(hth_json *json, const hth_bench *b);
 void hth_bench_sweep_table(const hth_bench *b);
+
+/* bench_cold.c: the parent, which measures and reports; and what it starts. */
+int hth_bench_cold(hth_bench *b);
+int hth_bench_cold_child(hth_bench *b);
 
 /* bench_trend.c: trends and steps of points whose medians are there. */
 void hth_bench_sweep_judge(hth_bench_point *points, size_t count);

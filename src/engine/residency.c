@@ -29,6 +29,7 @@ enum {
     MAPPERS = 2,          /* threads that map what the page cache has */
     READERS = 4,          /* threads that read around the page cache */
     IDLE_MS = 1000,       /* a call after so long a pause looks whether weights are still there */
+    ROW_PAGES = 16,       /* pages that a row of an embedding table may lie in */
     PIECE_PAGES = 1 << 10 /* pages asked about at a time */
 };
 
@@ -41,19 +42,12 @@ static bool is_linear_weight(const hth_program *p, hth_tensor_id id) {
     return false;
 }
 
-static bool is_embedding(const hth_program *p, hth_tensor_id id) {
-    for (int i = 0; i < p->n_ops; i++)
-        for (int k = 0; k < HTH_OP_WEIGHTS && p->ops[i].opcode == HTH_OP_EMBED; k++)
-            if (p->ops[i].weight[k] == id) return true;
-    return false;
-}
-
 /* The embedding table is looked up a row at a time; only where a linear multiplies by it too is all of it read. */
 static bool wanted_mapped(const hth_program *p, hth_tensor_id id) {
     return is_linear_weight(p, id);
 }
 
-static bool wanted_read(const hth_program *p, hth_tensor_id id) {
+static bool wanted_all(const hth_program *p, hth_tensor_id id) {
     (void)p;
     (void)id;
     return true;
@@ -84,12 +78,37 @@ static hearth_status bring_mapped(void *context, const hth_piece *piece, hearth_
 }
 
 /* Rows of an embedding table lie anywhere: reading ahead of one would read megabytes that nobody asked for. */
-static void set_tables_aside(const hth_residency *r, const hth_program *p) {
-    for (int i = 0; i < p->n_tensors; i++) {
-        if (p->tensors[i].class != HTH_WEIGHT || !is_embedding(p, i)) continue;
-        const hth_weight *w = &p->tensors[i].weight;
-        uint64_t from = (w->offset + r->page - 1) / r->page * r->page, to = (w->offset + w->bytes) / r->page * r->page;
-        if (from < to) (void)madvise((unsigned char *)r->files[w->file].base + from, (size_t)(to - from), MADV_RANDOM);
+static void set_aside(const hth_residency *r, const hth_weight *w) {
+    uint64_t from = (w->offset + r->page - 1) / r->page * r->page, to = (w->offset + w->bytes) / r->page * r->page;
+    if (from < to) (void)madvise((unsigned char *)r->files[w->file].base + from, (size_t)(to - from), MADV_RANDOM);
+}
+
+static void find_tables(hth_residency *r, const hth_program *p) {
+    for (int i = 0; i < p->n_ops; i++) {
+        const hth_op *op = &p->ops[i];
+        if (op->opcode != HTH_OP_EMBED) continue;
+        const hth_tensor *t = &p->tensors[op->weight[0]];
+        set_aside(r, &t->weight);
+        if (p->tensors[op->in[0]].input != HTH_INPUT_TOKENS || r->table.row_bytes) continue;
+        r->table.file = t->weight.file;
+        r->table.offset = t->weight.offset;
+        r->table.row_bytes = t->weight.bytes / (uint64_t)t->dims[1].n;
+        r->table.arrives = is_linear_weight(p, op->weight[0]);
+    }
+}
+
+void hth_residency_hint(const hth_residency *r, const int32_t *tokens, int64_t count) {
+    if (!r->table.row_bytes || r->lock || !r->may_ask || (r->table.arrives && !r->pending)) return;
+    const unsigned char *base = r->files[r->table.file].base;
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t from = r->table.offset + (uint64_t)tokens[i] * r->table.row_bytes;
+        uint64_t first = from / r->page * r->page, end = from + r->table.row_bytes;
+        unsigned char there[ROW_PAGES];
+        bool gone = false;
+        if ((end - first + r->page - 1) / r->page > ROW_PAGES) return; /* a row so long is read in one go */
+        if (mincore((void *)(uintptr_t)(base + first), (size_t)(end - first), there) != 0) return;
+        for (uint64_t k = 0; k * r->page < end - first; k++) gone |= !(there[k] & 1);
+        if (gone) (void)madvise((void *)(uintptr_t)(base + first), (size_t)(end - first), MADV_WILLNEED);
     }
 }
 
@@ -205,12 +224,13 @@ hearth_status hth_residency_create(hth_residency *r, const hth_gguf *gguf, const
 }
 
 hearth_status hth_residency_start(hth_residency *r, const hth_program *program, hearth_error *err) {
-    const hth_arrival_order order = {
-        .wanted = r->copy ? wanted_read : wanted_mapped, .window = (uint64_t)16 << 20, .piece = (uint64_t)4 << 20};
+    const hth_arrival_order order = {.wanted = r->copy || r->lock ? wanted_all : wanted_mapped,
+                                     .window = (uint64_t)16 << 20,
+                                     .piece = (uint64_t)4 << 20};
     HTH_TRY(hth_arrival_plan(&r->arrival, program, r->files, &order, err));
     r->pending = true;
     if (r->copy) return hth_arrival_start(&r->arrival, READERS, bring_read, r, err);
-    set_tables_aside(r, program);
+    find_tables(r, program);
     return hth_arrival_start(&r->arrival, is_cached(r) ? MAPPERS : 1, bring_mapped, r, err);
 }
 

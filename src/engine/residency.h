@@ -19,6 +19,11 @@ typedef struct hth_residency {
     bool pending;    /* weights may still be arriving; the engine's thread clears it */
     int64_t idle_ms; /* a pause after which a call looks whether weights are still there */
     uint64_t last_use_ns;
+    struct { /* the table of token embeddings, where it is mapped: its rows are read as they are asked for */
+        int file;
+        uint64_t offset, row_bytes; /* row_bytes 0: there is none */
+        bool arrives;               /* all of it, since a linear reads it too */
+    } table;
     hth_arrival arrival;
 } hth_residency;
 
@@ -35,6 +40,10 @@ uint64_t hth_residency_outstanding(const hth_residency *residency);
 /* At the start of a call: after a pause, populate what the system took back and add its pages to *refaults. HEARTH_IO
  * names the file that cannot be read any more. */
 hearth_status hth_residency_ready(hth_residency *residency, uint64_t *refaults, hearth_error *err);
+
+/* Let the system begin to read the rows of these tokens that are not in memory, all at once: a pass would read them one
+ * after the other. Returns without waiting. */
+void hth_residency_hint(const hth_residency *residency, const int32_t *tokens, int64_t count);
 
 void hth_residency_free(hth_residency *residency); /* a zeroed one is ignored */
 

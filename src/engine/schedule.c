@@ -190,6 +190,7 @@ hearth_status hearth_engine_run(hearth_engine *e, hearth_item *items, size_t cou
     int64_t rows, done = 0;
     HTH_TRY(check_call(e, items, count, &rows, err));
     HTH_TRY(hth_engine_ready(e, err));
+    for (size_t i = 0; i < count; i++) hth_residency_hint(&e->residency, items[i].tokens, items[i].count);
     e->counters.calls++;
     for (size_t i = 0; i < count; i++) {
         items[i].logits = NULL;

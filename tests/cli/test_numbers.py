@@ -5,6 +5,7 @@ import struct
 import unittest
 import xml.dom.minidom
 
+import program
 from program import MODEL, ProgramTest, main
 
 TEXT = ("It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness, "
@@ -206,6 +207,28 @@ class Bench(ProgramTest):
         self.assertEqual(len([c for c in drawn if c.getAttribute("class") == "point"]), len(points))
         both = self.succeed("bench", "-m", MODEL, "--sweep", "1", "--gen", "1", "--reps", "1", "--no-limits").decode()
         self.assertIn("decode", both)
+
+
+class Cold(ProgramTest):
+    """Figures vary; what they are made of does not."""
+
+    def test_parts_add_up(self):
+        report = self.report("bench", "-m", MODEL, "--cold", "--prompt", "9", "--reps", "1", "--idle", "5")
+        self.assertEqual((report["prompt_tokens"], report["reps"]), (9, 1))
+        self.assertEqual(set(report["first_calls"]), {"process_cached", "process_dropped", "shape", "idle"})
+        for call in report["first_calls"].values():
+            self.assertGreater(call["cold_ms"], 0)
+            self.assertAlmostEqual(call["cold_ms"] - call["warm_ms"], call["cold_minus_warm_ms"], delta=0.002)
+        for parts in report["first_token"].values():
+            total = parts.pop("total_ms")
+            self.assertAlmostEqual(sum(parts.values()), total, delta=0.005)
+            self.assertTrue(all(part > 0 for part in parts.values()), parts)
+
+    def test_what_goes_wrong_in_a_start_is_said(self):
+        result = program.hearth("bench", "-m", "/nowhere.gguf", "--cold", "--reps", "1")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"/nowhere.gguf", result.stderr)
+        self.refuse(2, "bench", "-m", MODEL, "--cold", "--prompt", "0", says="--cold")
 
 
 class Explain(ProgramTest):

@@ -62,7 +62,7 @@ class Refusals(ProgramTest):
         for flag in ("--lora", "--mmproj", "--image", "--draft", "--n-gpu-layers", "--embedding"):
             message = self.refuse(2, "run", flag, "x")
             self.assertRegex(message, f"{flag}: .*not (supported|there yet)")
-        for flag in ("--cold", "--reuse"):
+        for flag in ("--reuse",):
             self.refuse(2, "bench", flag, says=f"{flag}: not there yet")
 
     def test_values(self):

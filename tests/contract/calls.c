@@ -322,6 +322,38 @@ static void weights_are_resident_and_come_back(void **state) {
     temp_folder_remove();
 }
 
+static bool row_is_there(const hearth_engine *engine, hearth_token token) {
+    const hth_residency *r = &engine->residency;
+    uint64_t first = (r->table.offset + (uint64_t)token * r->table.row_bytes) / r->page * r->page;
+    unsigned char there;
+    assert_int_equal(mincore(mapping_of(engine).base + first, 1, &there), 0);
+    return there & 1;
+}
+
+/* The rows of a prompt are asked for together, before the pass that reads them. */
+static void rows_of_a_prompt_are_read_ahead(void **state) {
+    enum { PATIENCE = 2000 };
+    (void)state;
+    temp_folder_make();
+    const char *path = copy_model();
+    hearth_engine *engine = OPEN(path, "load", "map");
+    hearth_token tokens[] = {1, 40, 70};
+    assert_true(engine->residency.table.row_bytes > 0);
+    if (!evict(path, engine)) {
+        print_message("this file system keeps its pages: nothing to see here\n");
+    } else {
+        engine->residency.table.arrives = false; /* as in a model with an output matrix of its own */
+        hth_residency_hint(&engine->residency, tokens, 3);
+        for (size_t i = 0; i < 3; i++) {
+            int waited = 0;
+            while (!row_is_there(engine, tokens[i]) && waited++ < PATIENCE) usleep(1000);
+            assert_true(waited < PATIENCE);
+        }
+    }
+    hearth_engine_close(&engine);
+    temp_folder_remove();
+}
+
 /* ---- a clean slate ---- */
 
 static bool all_zero(const hth_arena *arena) {
@@ -371,6 +403,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(calls_touch_nothing_new_when_weights_are_read),
         cmocka_unit_test(calls_touch_rows_alone_when_weights_are_mapped),
         cmocka_unit_test(weights_are_resident_and_come_back),
+        cmocka_unit_test(rows_of_a_prompt_are_read_ahead),
         cmocka_unit_test(opening_leaves_no_trace_in_any_state),
         cmocka_unit_test(engines_come_and_go_without_growth),
     };

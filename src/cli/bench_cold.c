@@ -1,0 +1,360 @@
+/* Cold against warm: the first call of a process, of a row count and after a pause beside the later ones, and how long
+ * a process takes to its first token.
+ *
+ * Each sample is a process of its own: the parent starts this program again with --cold-child, which opens the model,
+ * makes the calls and writes one line of figures. Samples with the file in the page cache and without alternate. Times
+ * begin where the parent forks, so the loader's work is in them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/bench.h"
+#include "cli/input.h"
+#include "cli/report.h"
+#include "cli/say.h"
+#include "cli/verbs.h"
+#include "hearth/sampler.h"
+
+enum {
+    LATER = 7,   /* warm calls that a first one is held against */
+    FEW_ROWS = 5 /* a row count that nothing has used before */
+};
+
+/* What a child tells, in ms; first_token and its parts run from the fork. */
+#define FIGURES(X)                                                                                                     \
+    X(start) /* until main: fork, exec, link */                                                                        \
+    X(tokenizer)                                                                                                       \
+    X(open)                                                                                                            \
+    X(prompt)                                                                                                          \
+    X(sample)                                                                                                          \
+    X(first_token)                                                                                                     \
+    X(process_cold) /* the first call, and the median of the later ones alike */                                       \
+    X(process_warm)                                                                                                    \
+    X(shape_cold)                                                                                                      \
+    X(shape_warm)                                                                                                      \
+    X(idle_cold)                                                                                                       \
+    X(idle_warm)
+
+typedef struct figures {
+#define X(name) double name;
+    FIGURES(X)
+#undef X
+} figures;
+
+enum { COUNT = sizeof(figures) / sizeof(double) };
+
+/* sorted: room for `count` values. */
+static double median(const double *values, int64_t count, double *sorted) {
+    double middle, least, most;
+    hth_bench_summarize(values, count, sorted, &middle, &least, &most);
+    return middle;
+}
+
+/* ---- The child ---- */
+
+typedef struct child {
+    hth_bench *b;
+    uint64_t begun_ns;
+    figures f;
+    hth_tokens tokens;
+    hearth_engine *engine;
+    hearth_session *session;
+    hearth_sampler *sampler;
+} child;
+
+static const char text[] =
+    "The quick brown fox jumps over the lazy dog, and then it runs on into the forest where an old "
+    "bear sits by the river and asks everyone who passes for honey. ";
+
+/* `count` tokens of some English. */
+static int make_prompt(child *c, const hearth_tokenizer *tokenizer, int64_t count) {
+    hth_tokens once = {NULL, 0};
+    hth_text english = {(char *)(uintptr_t)text, sizeof text - 1};
+    int status = hth_encode(tokenizer, english, HEARTH_ENCODE_ADD, &once);
+    c->tokens.ids = malloc((size_t)count * sizeof *c->tokens.ids);
+    if (status == HTH_EXIT_OK && !c->tokens.ids) status = hth_out_of_memory();
+    if (status == HTH_EXIT_OK && once.count == 0) status = HTH_EXIT_FAILED;
+    for (int64_t i = 0; status == HTH_EXIT_OK && i < count; i++) c->tokens.ids[i] = once.ids[(size_t)i % once.count];
+    c->tokens.count = (size_t)count;
+    free(once.ids);
+    return status;
+}
+
+/* One call of the first `count` tokens in an empty session; *ms: how long it took. */
+static hearth_status call(child *c, int64_t count, double *ms, const float **logits, hearth_error *err) {
+    hearth_item item = {.session = c->session, .tokens = c->tokens.ids, .count = count, .outputs = HEARTH_OUTPUT_LAST};
+    hearth_status status = hearth_session_truncate(c->session, 0, err);
+    uint64_t start = hth_now_ns();
+    if (status == HEARTH_OK) status = hearth_engine_run(c->engine, &item, 1, err);
+    *ms = hth_ms_since(start);
+    *logits = item.logits;
+    return status;
+}
+
+/* A first call, and the median of those that follow it. */
+static hearth_status first_and_later(child *c, int64_t count, double *cold, double *warm, const float **logits,
+                                     hearth_error *err) {
+    double later[LATER], sorted[LATER];
+    hearth_status status = HEARTH_OK;
+    if (cold) status = call(c, count, cold, logits, err);
+    for (int i = 0; i < LATER && status == HEARTH_OK; i++) status = call(c, count, &later[i], logits, err);
+    if (status == HEARTH_OK) *warm = median(later, LATER, sorted);
+    return status;
+}
+
+static hearth_status make_calls(child *c, hearth_error *err) {
+    const float *logits;
+    int64_t count = (int64_t)c->tokens.count;
+    struct timespec pause = {c->b->flags.idle / 1000, c->b->flags.idle % 1000 * 1000000};
+    hearth_token token;
+    hearth_status status = call(c, count, &c->f.process_cold, &logits, err);
+    c->f.prompt = hth_ms_since(c->begun_ns) - c->f.start - c->f.tokenizer - c->f.open;
+    if (status == HEARTH_OK) status = hearth_sampler_sample(c->sampler, logits, &token, err);
+    c->f.first_token = hth_ms_since(c->begun_ns);
+    c->f.sample = c->f.first_token - c->f.start - c->f.tokenizer - c->f.open - c->f.prompt;
+    if (status == HEARTH_OK) status = first_and_later(c, count, NULL, &c->f.process_warm, &logits, err);
+    if (status == HEARTH_OK) status = first_and_later(c, FEW_ROWS, &c->f.shape_cold, &c->f.shape_warm, &logits, err);
+    nanosleep(&pause, NULL);
+    if (status == HEARTH_OK) status = first_and_later(c, count, &c->f.idle_cold, &c->f.idle_warm, &logits, err);
+    return status;
+}
+
+static int open_all(child *c) {
+    hearth_error err = {HEARTH_OK, ""};
+    hearth_tokenizer *tokenizer = NULL;
+    hearth_model_info info;
+    int64_t count = c->b->prompts.values[0];
+    c->f.start = hth_ms_since(c->begun_ns);
+    int status = hth_open_tokenizer(&c->b->args, c->b->path, &tokenizer);
+    if (status == HTH_EXIT_OK) status = make_prompt(c, tokenizer, count);
+    if (status == HTH_EXIT_OK) status = hth_set_int(&c->b->args, "ctx", count + 1 > FEW_ROWS ? count + 1 : FEW_ROWS);
+    if (status == HTH_EXIT_OK) status = hth_set_default(&c->b->args, "mark-slots", 0);
+    c->f.tokenizer = hth_ms_since(c->begun_ns) - c->f.start;
+    if (status == HTH_EXIT_OK) status = hth_open_engine_with(&c->b->args, c->b->path, &tokenizer, &c->engine);
+    hearth_tokenizer_close(&tokenizer);
+    if (status != HTH_EXIT_OK) return status;
+    hearth_engine_info(c->engine, &info);
+    if (hearth_session_create(c->engine, &c->session, &err) != HEARTH_OK ||
+        hearth_sampler_create(c->b->args.options, info.vocab, 1, NULL, 0, &c->sampler, &err) != HEARTH_OK)
+        return hth_complain_error(&err);
+    c->f.open = hth_ms_since(c->begun_ns) - c->f.start - c->f.tokenizer;
+    return HTH_EXIT_OK;
+}
+
+int hth_bench_cold_child(hth_bench *b) {
+    child c = {.b = b, .begun_ns = (uint64_t)b->flags.child};
+    hearth_error err = {HEARTH_OK, ""};
+    int status = open_all(&c);
+    if (status == HTH_EXIT_OK && make_calls(&c, &err) != HEARTH_OK) status = hth_complain_error(&err);
+    if (status == HTH_EXIT_OK) {
+#define X(name) hth_outf("%a ", c.f.name);
+        FIGURES(X)
+#undef X
+        hth_outf("\n");
+    }
+    hearth_sampler_free(&c.sampler);
+    hearth_session_free(&c.session);
+    hearth_engine_close(&c.engine);
+    free(c.tokens.ids);
+    return status;
+}
+
+/* ---- The parent ---- */
+
+/* Ask the system to drop the file's pages; it keeps those that others have mapped or that are not written yet. */
+static int drop_file(const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool good = fd >= 0 && fsync(fd) == 0 && posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0;
+    if (!good) hth_complain("cannot drop %s from the page cache: %s", path, strerror(errno));
+    if (fd >= 0) close(fd);
+    return good ? HTH_EXIT_OK : HTH_EXIT_FAILED;
+}
+
+/* The child's command line: this one, with what makes it a child behind. */
+static char **child_arguments(const hth_bench *b, bool early, bool rests, char *since, size_t size) {
+    char **argv = calloc((size_t)b->argc + 8, sizeof *argv);
+    int n = 0;
+    if (!argv) return NULL;
+    argv[n++] = (char *)(uintptr_t) "hearth";
+    for (int i = 0; i < b->argc; i++) argv[n++] = b->argv[i];
+    argv[n++] = (char *)(uintptr_t) "--cold-child";
+    argv[n++] = since;
+    argv[n++] = (char *)(uintptr_t)(early ? "--early=on" : "--early=off");
+    if (!rests) argv[n++] = (char *)(uintptr_t) "--idle=0";
+    snprintf(since, size, "%" PRIu64, hth_now_ns());
+    return argv;
+}
+
+static bool read_figures(FILE *in, figures *f) {
+    double *values[] = {
+#define X(name) &f->name,
+        FIGURES(X)
+#undef X
+    };
+    bool good = true;
+    for (int i = 0; i < COUNT && good; i++) good = fscanf(in, "%la", values[i]) == 1;
+    return good;
+}
+
+/* Start a child and read what it tells; it `rests` before its last calls. */
+static int sample(const hth_bench *b, bool early, bool rests, figures *f) {
+    int ends[2], status = 0;
+    char since[32];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        hth_complain("cannot make a pipe: %s", strerror(errno));
+        return HTH_EXIT_FAILED;
+    }
+    char **argv = child_arguments(b, early, rests, since, sizeof since);
+    pid_t pid = argv ? fork() : -1;
+    if (pid == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        execv("/proc/self/exe", argv);
+        _exit(127);
+    }
+    close(ends[1]);
+    FILE *in = pid > 0 ? fdopen(ends[0], "re") : NULL;
+    bool good = in && read_figures(in, f);
+    if (in) fclose(in);
+    else close(ends[0]);
+    if (pid > 0) good = waitpid(pid, &status, 0) == pid && status == 0 && good;
+    free(argv);
+    if (good) return HTH_EXIT_OK;
+    hth_complain("a cold start failed");
+    return HTH_EXIT_FAILED;
+}
+
+/* The samples of one way to start; figures[i] of each. */
+typedef struct series {
+    const char *name;
+    bool dropped, early;
+    figures *samples; /* [reps] */
+    figures median;
+} series;
+
+enum { CACHED, DROPPED, CACHED_EARLY, DROPPED_EARLY, SERIES };
+
+static int measure(const hth_bench *b, series *all) {
+    for (int64_t r = 0; r < b->flags.reps; r++)
+        for (int i = 0; i < SERIES; i++) {
+            int status = all[i].dropped ? drop_file(b->path) : HTH_EXIT_OK;
+            if (status == HTH_EXIT_OK) status = sample(b, all[i].early, i == CACHED, &all[i].samples[r]);
+            if (status != HTH_EXIT_OK) return status;
+            hth_progress("cold start", r * SERIES + i + 1, b->flags.reps * SERIES);
+        }
+    return HTH_EXIT_OK;
+}
+
+/* The median of each figure by itself. */
+static int find_medians(const hth_bench *b, series *s) {
+    size_t reps = (size_t)b->flags.reps;
+    double *values = malloc(2 * reps * sizeof *values), *medians[] = {
+#define X(name) &s->median.name,
+                                                            FIGURES(X)
+#undef X
+                                                        };
+    if (!values) return hth_out_of_memory();
+    for (int i = 0; i < COUNT; i++) {
+        for (size_t r = 0; r < reps; r++) memcpy(&values[r], (const double *)&s->samples[r] + i, sizeof *values);
+        *medians[i] = median(values, (int64_t)reps, values + reps);
+    }
+    free(values);
+    return HTH_EXIT_OK;
+}
+
+/* ---- What it says ---- */
+
+typedef struct comparison {
+    const char *key, *what;
+    double cold, warm;
+} comparison;
+
+enum { COMPARISONS = 4 };
+
+static void compare(const series *all, comparison out[COMPARISONS]) {
+    const figures *cached = &all[CACHED].median, *dropped = &all[DROPPED].median;
+    out[0] = (comparison){"process_cached", "of a process, file cached", cached->process_cold, cached->process_warm};
+    out[1] =
+        (comparison){"process_dropped", "of a process, file dropped", dropped->process_cold, dropped->process_warm};
+    out[2] = (comparison){"shape", "of a row count", cached->shape_cold, cached->shape_warm};
+    out[3] = (comparison){"idle", "after a pause", cached->idle_cold, cached->idle_warm};
+}
+
+static void put_table(const hth_bench *b, const series *all, const comparison *rows) {
+    hth_outf("%s, prompt of %lld tokens, medians of %lld\n", b->path, (long long)b->prompts.values[0],
+             (long long)b->flags.reps);
+    hth_outf("%-28s %10s %10s %12s %8s\n", "first call", "cold ms", "warm ms", "cold - warm", "%");
+    for (int i = 0; i < COMPARISONS; i++)
+        hth_outf("%-28s %10.3f %10.3f %12.3f %7.2f%%\n", rows[i].what, rows[i].cold, rows[i].warm,
+                 rows[i].cold - rows[i].warm, 100 * (rows[i].cold - rows[i].warm) / rows[i].warm);
+    hth_outf("%-28s %10s %10s %10s %10s %10s %10s\n", "process start to first token", "start", "tokenizer", "open",
+             "prompt", "sample", "total ms");
+    for (int i = CACHED_EARLY; i < SERIES; i++) {
+        const figures *f = &all[i].median;
+        hth_outf("%-28s %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f\n", all[i].name, f->start, f->tokenizer, f->open,
+                 f->prompt, f->sample, f->first_token);
+    }
+}
+
+static void put_json(const hth_bench *b, const series *all, const comparison *rows) {
+    hth_json json = {.out = stdout};
+    hth_json_open(&json, NULL, '{');
+    hth_json_bytes(&json, "model", b->path, strlen(b->path));
+    hth_json_int(&json, "prompt_tokens", b->prompts.values[0]);
+    hth_json_int(&json, "reps", b->flags.reps);
+    hth_json_open(&json, "first_calls", '{');
+    for (int i = 0; i < COMPARISONS; i++) {
+        hth_json_open(&json, rows[i].key, '{');
+        hth_report_measure(&json, "cold_ms", rows[i].cold);
+        hth_report_measure(&json, "warm_ms", rows[i].warm);
+        hth_report_measure(&json, "cold_minus_warm_ms", rows[i].cold - rows[i].warm);
+        hth_json_close(&json, '}');
+    }
+    hth_json_close(&json, '}');
+    hth_json_open(&json, "first_token", '{');
+    for (int i = CACHED_EARLY; i < SERIES; i++) {
+        const figures *f = &all[i].median;
+        hth_json_open(&json, all[i].dropped ? "dropped" : "cached", '{');
+        hth_report_measure(&json, "start_ms", f->start);
+        hth_report_measure(&json, "tokenizer_ms", f->tokenizer);
+        hth_report_measure(&json, "open_ms", f->open);
+        hth_report_measure(&json, "prompt_ms", f->prompt);
+        hth_report_measure(&json, "sample_ms", f->sample);
+        hth_report_measure(&json, "total_ms", f->first_token);
+        hth_json_close(&json, '}');
+    }
+    hth_json_close(&json, '}');
+    hth_json_close(&json, '}');
+}
+
+int hth_bench_cold(hth_bench *b) {
+    series all[SERIES] = {[CACHED] = {.name = "cached"},
+                          [DROPPED] = {.name = "dropped", .dropped = true},
+                          [CACHED_EARLY] = {.name = "file cached", .early = true},
+                          [DROPPED_EARLY] = {.name = "file dropped", .dropped = true, .early = true}};
+    comparison rows[COMPARISONS];
+    figures unused;
+    int status = b->prompts.values[0] >= 1 ? HTH_EXIT_OK : HTH_EXIT_USAGE;
+    if (status != HTH_EXIT_OK) hth_complain("--cold needs a prompt of at least one token");
+    for (int i = 0; i < SERIES && status == HTH_EXIT_OK; i++) {
+        all[i].samples = calloc((size_t)b->flags.reps, sizeof *all[i].samples);
+        if (!all[i].samples) status = hth_out_of_memory();
+    }
+    if (status == HTH_EXIT_OK) status = sample(b, false, false, &unused); /* brings the file into the page cache */
+    if (status == HTH_EXIT_OK) status = measure(b, all);
+    hth_progress_end();
+    for (int i = 0; i < SERIES && status == HTH_EXIT_OK; i++) status = find_medians(b, &all[i]);
+    if (status == HTH_EXIT_OK) {
+        compare(all, rows);
+        if (b->args.common.json) put_json(b, all, rows);
+        else put_table(b, all, rows);
+    }
+    for (int i = 0; i < SERIES; i++) free(all[i].samples);
+    return status;
+}
