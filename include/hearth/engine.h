@@ -131,6 +131,7 @@ typedef struct hearth_counters {
     uint64_t refaults;     /* pages of mapped weights that the system had taken back after a pause and that a call
                               populated again before it computed; page faults, where the system does not tell which
                               pages are there (a file that is neither ours nor writable) */
+    uint64_t kept_warm;    /* the same, between calls (option keep-warm) */
     uint64_t blocks_used;  /* KV blocks in use now (a level, not a count) */
     uint64_t blocks_total; /* KV blocks planned */
     uint64_t block_copies; /* KV blocks copied because two timelines parted inside one */

@@ -28,6 +28,7 @@ void hth_report_counters(hth_json *json, const hearth_engine *engine) {
     hth_json_uint(json, "outputs", counters.outputs);
     hth_json_uint(json, "row_reads", counters.row_reads);
     hth_json_uint(json, "refaults", counters.refaults);
+    hth_json_uint(json, "kept_warm", counters.kept_warm);
     hth_json_uint(json, "blocks_used", counters.blocks_used);
     hth_json_uint(json, "blocks_total", counters.blocks_total);
     hth_json_uint(json, "block_copies", counters.block_copies);

@@ -221,7 +221,7 @@ hearth_status hth_engine_complete(hearth_engine *e, hearth_error *err) {
 }
 
 void hth_engine_release(hearth_engine *e) {
-    hth_arrival_end(&e->residency.arrival); /* before what it reads from goes away */
+    hth_residency_stop(&e->residency); /* before what its threads read from goes away */
     if (e->type) {
         e->type->free(&e->exe);
         e->type->close(&e->backend);

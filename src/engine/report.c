@@ -39,6 +39,7 @@ size_t hearth_engine_plan(const hearth_engine *e, const hearth_plan_term **terms
 
 void hearth_engine_counters(const hearth_engine *e, hearth_counters *out) {
     *out = e->counters;
+    out->kept_warm = atomic_load(&e->residency.keeper.pages);
     out->blocks_total = (uint64_t)e->blocks.total;
     out->blocks_used = (uint64_t)(e->blocks.total - e->blocks.free_count);
     out->marks_used = (uint64_t)e->marks.used;

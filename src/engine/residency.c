@@ -189,7 +189,7 @@ static bool is_cached(const hth_residency *r) {
     return true;
 }
 
-/* ---- The life of it ---- */
+/* ---- Beginning ---- */
 
 /* Whether the system tells us which pages of a file are there: to those who own it, or may write it. */
 static bool may_ask(const hth_gguf *g, int n_files) {
@@ -208,7 +208,8 @@ hearth_status hth_residency_create(hth_residency *r, const hth_gguf *gguf, const
                          .page = (size_t)sysconf(_SC_PAGESIZE),
                          .lock = hth_option_bool(options, HTH_OPTION_LOCK),
                          .copy = strcmp(hth_option_text(options, HTH_OPTION_LOAD), "read") == 0,
-                         .idle_ms = IDLE_MS};
+                         .idle_ms = IDLE_MS,
+                         .keeper.seconds = hth_option_int(options, HTH_OPTION_KEEP_WARM)};
     r->files = calloc((size_t)r->n_files, sizeof *r->files);
     r->copies = calloc((size_t)r->n_files, sizeof *r->copies);
     r->descriptors = malloc((size_t)r->n_files * sizeof *r->descriptors);
@@ -221,30 +222,6 @@ hearth_status hth_residency_create(hth_residency *r, const hth_gguf *gguf, const
     }
     r->may_ask = !r->copy && may_ask(gguf, r->n_files);
     return r->copy ? make_room(r, err) : HEARTH_OK;
-}
-
-hearth_status hth_residency_start(hth_residency *r, const hth_program *program, hearth_error *err) {
-    const hth_arrival_order order = {.wanted = r->copy || r->lock ? wanted_all : wanted_mapped,
-                                     .window = (uint64_t)16 << 20,
-                                     .piece = (uint64_t)4 << 20};
-    HTH_TRY(hth_arrival_plan(&r->arrival, program, r->files, &order, err));
-    r->pending = true;
-    if (r->copy) return hth_arrival_start(&r->arrival, READERS, bring_read, r, err);
-    find_tables(r, program);
-    return hth_arrival_start(&r->arrival, is_cached(r) ? MAPPERS : 1, bring_mapped, r, err);
-}
-
-uint64_t hth_residency_outstanding(const hth_residency *r) {
-    return r->arrival.bytes - atomic_load(&r->arrival.arrived);
-}
-
-void hth_residency_free(hth_residency *r) {
-    hth_arrival_end(&r->arrival);
-    close_descriptors(r);
-    for (int i = 0; r->copies && i < r->n_files; i++) hth_arena_unmap(&r->copies[i]);
-    free(r->copies);
-    free(r->files);
-    memset(r, 0, sizeof *r);
 }
 
 /* ---- What the system took back ---- */
@@ -270,4 +247,68 @@ hearth_status hth_residency_ready(hth_residency *r, uint64_t *refaults, hearth_e
     bool rested = now - r->last_use_ns >= (uint64_t)r->idle_ms * 1000000u;
     r->last_use_ns = now;
     return rested && !r->copy && !r->lock ? restore(r, refaults, err) : HEARTH_OK;
+}
+
+/* ---- Keeping warm ---- */
+
+static void *keep_warm(void *arg) {
+    hth_residency *r = arg;
+    while (!hth_frontier_wait_ms(&r->keeper.end, 1, r->keeper.seconds * 1000)) {
+        uint64_t pages = 0;
+        /* A file that cannot be read any more is the next call's to report. */
+        if (hth_frontier_reached(&r->arrival.frontier, r->arrival.all_ops + 1)) (void)restore(r, &pages, NULL);
+        atomic_fetch_add(&r->keeper.pages, pages);
+    }
+    return NULL;
+}
+
+static hearth_status start_keeper(hth_residency *r, hearth_error *err) {
+    if (r->keeper.seconds == 0) return HEARTH_OK;
+    if (r->copy || r->lock)
+        return hth_fail(err, HEARTH_BAD_OPTION,
+                        "keep-warm has nothing to do: the system takes back no weights that are %s",
+                        r->copy ? "copied (option load)" : "locked (option lock)");
+    hth_frontier_init(&r->keeper.end);
+    int error = pthread_create(&r->keeper.thread, NULL, keep_warm, r);
+    r->keeper.started = error == 0;
+    if (r->keeper.started) return HEARTH_OK;
+    hth_frontier_destroy(&r->keeper.end);
+    return hth_fail(err, HEARTH_NO_MEMORY, "cannot start a thread that keeps weights warm: %s", strerror(error));
+}
+
+/* ---- The life of it ---- */
+
+hearth_status hth_residency_start(hth_residency *r, const hth_program *program, hearth_error *err) {
+    const hth_arrival_order order = {.wanted = r->copy || r->lock ? wanted_all : wanted_mapped,
+                                     .window = (uint64_t)16 << 20,
+                                     .piece = (uint64_t)4 << 20};
+    HTH_TRY(hth_arrival_plan(&r->arrival, program, r->files, &order, err));
+    r->pending = true;
+    HTH_TRY(start_keeper(r, err));
+    if (r->copy) return hth_arrival_start(&r->arrival, READERS, bring_read, r, err);
+    find_tables(r, program);
+    return hth_arrival_start(&r->arrival, is_cached(r) ? MAPPERS : 1, bring_mapped, r, err);
+}
+
+uint64_t hth_residency_outstanding(const hth_residency *r) {
+    return r->arrival.bytes - atomic_load(&r->arrival.arrived);
+}
+
+void hth_residency_stop(hth_residency *r) {
+    if (r->keeper.started) {
+        hth_frontier_advance(&r->keeper.end, 1);
+        pthread_join(r->keeper.thread, NULL);
+        hth_frontier_destroy(&r->keeper.end);
+        r->keeper.started = false;
+    }
+    hth_arrival_end(&r->arrival);
+}
+
+void hth_residency_free(hth_residency *r) {
+    hth_residency_stop(r);
+    close_descriptors(r);
+    for (int i = 0; r->copies && i < r->n_files; i++) hth_arena_unmap(&r->copies[i]);
+    free(r->copies);
+    free(r->files);
+    memset(r, 0, sizeof *r);
 }

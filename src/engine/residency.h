@@ -25,13 +25,20 @@ typedef struct hth_residency {
         bool arrives;               /* all of it, since a linear reads it too */
     } table;
     hth_arrival arrival;
+    struct { /* option keep-warm: a thread that looks after the weights between calls */
+        int64_t seconds;
+        bool started;
+        pthread_t thread;
+        hth_frontier end; /* reaches 1 when it is to end */
+        _Atomic uint64_t pages;
+    } keeper;
 } hth_residency;
 
 /* Find out where weights will lie. Touches nothing. Free it also after a failure; gguf outlives it. */
 hearth_status hth_residency_create(hth_residency *residency, const hth_gguf *gguf, const hearth_options *options,
                                    hearth_error *err);
 
-/* Start the threads that make the weights of the program present. */
+/* Start the threads that make the weights of the program present, and the one that keeps them so. */
 hearth_status hth_residency_start(hth_residency *residency, const hth_program *program, hearth_error *err);
 
 /* Bytes of weights that are still to arrive. */
@@ -44,6 +51,9 @@ hearth_status hth_residency_ready(hth_residency *residency, uint64_t *refaults, 
 /* Let the system begin to read the rows of these tokens that are not in memory, all at once: a pass would read them one
  * after the other. Returns without waiting. */
 void hth_residency_hint(const hth_residency *residency, const int32_t *tokens, int64_t count);
+
+/* End all threads; the memory stays. */
+void hth_residency_stop(hth_residency *residency);
 
 void hth_residency_free(hth_residency *residency); /* a zeroed one is ignored */
 

@@ -322,6 +322,45 @@ static void weights_are_resident_and_come_back(void **state) {
     temp_folder_remove();
 }
 
+static void weights_are_kept_warm_between_calls(void **state) {
+    enum { PATIENCE = 10000 };
+    (void)state;
+    hearth_counters counters = {0};
+    size_t pages, there = 0;
+    temp_folder_make();
+    const char *path = copy_model();
+    hearth_engine *engine = OPEN(path, "load", "map", "keep-warm", "1");
+    if (!evict(path, engine)) {
+        print_message("this file system keeps its pages: nothing to see here\n");
+    } else {
+        for (int waited = 0; counters.kept_warm == 0 && waited < PATIENCE; waited++) {
+            usleep(1000);
+            hearth_engine_counters(engine, &counters);
+        }
+        there = pages_there(engine, &pages);
+        assert_int_equal(there, pages);
+        assert_true(counters.kept_warm > 0 && counters.kept_warm <= pages);
+        assert_int_equal(counters.refaults, 0);
+    }
+    hearth_engine_close(&engine);
+    engine = OPEN(path, "load", "map", "keep-warm", "3600");
+    hearth_engine_close(&engine); /* waits for no pause to end */
+    temp_folder_remove();
+}
+
+static void keeping_warm_what_cannot_cool_is_refused(void **state) {
+    (void)state;
+    hearth_options *options;
+    hearth_engine *engine;
+    hearth_error err = {0};
+    assert_int_equal(hearth_options_create(&options, &err), HEARTH_OK);
+    assert_int_equal(hearth_options_set(options, "keep-warm", "1", &err), HEARTH_OK);
+    assert_int_equal(hearth_options_set(options, "load", "read", &err), HEARTH_OK);
+    assert_int_equal(hearth_engine_open(model, options, &engine, &err), HEARTH_BAD_OPTION);
+    assert_non_null(strstr(err.text, "keep-warm"));
+    hearth_options_free(&options);
+}
+
 static bool row_is_there(const hearth_engine *engine, hearth_token token) {
     const hth_residency *r = &engine->residency;
     uint64_t first = (r->table.offset + (uint64_t)token * r->table.row_bytes) / r->page * r->page;
@@ -403,6 +442,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(calls_touch_nothing_new_when_weights_are_read),
         cmocka_unit_test(calls_touch_rows_alone_when_weights_are_mapped),
         cmocka_unit_test(weights_are_resident_and_come_back),
+        cmocka_unit_test(weights_are_kept_warm_between_calls),
+        cmocka_unit_test(keeping_warm_what_cannot_cool_is_refused),
         cmocka_unit_test(rows_of_a_prompt_are_read_ahead),
         cmocka_unit_test(opening_leaves_no_trace_in_any_state),
         cmocka_unit_test(engines_come_and_go_without_growth),
