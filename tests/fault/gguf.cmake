@@ -15,3 +15,5 @@ hearth_alloc_guard(fault_engine_open)
 foreach(name mmap munmap fstat madvise pread pthread_create)
   target_link_options(fault_engine_open PRIVATE -Wl,--wrap=${name})
 endforeach()
+
+hearth_test(fault_engine_file ${fault}/engine_file.c ${HEARTH_TEST_SUPPORT}/temp_folder.c)
