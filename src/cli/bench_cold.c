@@ -136,6 +136,8 @@ static int open_all(child *c) {
     if (status == HTH_EXIT_OK) status = make_prompt(c, tokenizer, count);
     if (status == HTH_EXIT_OK) status = hth_set_int(&c->b->args, "ctx", count + 1 > FEW_ROWS ? count + 1 : FEW_ROWS);
     if (status == HTH_EXIT_OK) status = hth_set_default(&c->b->args, "mark-slots", 0);
+    if (status == HTH_EXIT_OK) status = hth_set_default(&c->b->args, "rows", count > FEW_ROWS ? count : FEW_ROWS);
+    if (status == HTH_EXIT_OK) status = hth_set_default(&c->b->args, "outputs", 1);
     c->f.tokenizer = hth_ms_since(c->begun_ns) - c->f.start;
     if (status == HTH_EXIT_OK) status = hth_open_engine_with(&c->b->args, c->b->path, &tokenizer, &c->engine);
     hearth_tokenizer_close(&tokenizer);

@@ -115,6 +115,16 @@ static int parse_biases(run_state *r) {
     return HTH_EXIT_OK;
 }
 
+/* One prompt and one row of logits at a time: what is planned for more would be made present for nothing. */
+static int choose_defaults(run_state *r, int64_t count) {
+    enum { ROWS = 512 };
+    int status = hth_set_default(&r->args, "mark-slots", 0);
+    if (status == HTH_EXIT_OK) status = hth_set_default(&r->args, "rows", count < ROWS ? count : ROWS);
+    if (status == HTH_EXIT_OK) status = hth_set_default(&r->args, "outputs", 1);
+    if (status == HTH_EXIT_OK) status = hth_set_default(&r->args, "early", 1); /* the prompt need not wait for all */
+    return status;
+}
+
 /* The prompt's tokens, and the context that they and the answer need. The tokenizer comes first, since the engine
  * cannot be planned before the length is known, and the engine takes it over. */
 static int prepare_prompt(run_state *r) {
@@ -141,8 +151,7 @@ static int prepare_prompt(run_state *r) {
         return HTH_EXIT_FAILED;
     }
     status = hth_set_int(&r->args, "ctx", context);
-    if (status == HTH_EXIT_OK) status = hth_set_default(&r->args, "mark-slots", 0);
-    if (status == HTH_EXIT_OK) status = hth_set_default(&r->args, "early", 1); /* the prompt need not wait for all */
+    if (status == HTH_EXIT_OK) status = choose_defaults(r, count);
     if (status != HTH_EXIT_OK) return status;
     g->most = r->flags.n;
     r->room = g->most < context - count + 1 ? g->most : context - count + 1;

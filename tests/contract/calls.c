@@ -25,7 +25,12 @@
 #include "support/call_guard.h"
 #include "support/temp_folder.h"
 
-enum { ROWS = 18, CONTEXT = 256, PROMPT = 40 };
+enum {
+    ROWS = 18,
+    CONTEXT = 256,
+    PROMPT = 40,
+    READ_AROUND = 64 << 10 /* what the program itself may read meanwhile */
+};
 
 static const char *model; /* of the tests that take one */
 
@@ -272,6 +277,15 @@ static bool evict(const char *path, const hearth_engine *engine) {
     return !(there[0] & 1);
 }
 
+/* Bytes that this process had the system read from disks; 0 where it does not say. */
+static long bytes_read(void) {
+    size_t size;
+    long bytes = 0;
+    const char *text = access("/proc/self/io", R_OK) == 0 ? contents("/proc/self/io", &size) : "";
+    const char *at = strstr(text, "\nread_bytes:");
+    return at && sscanf(at, " read_bytes: %ld", &bytes) == 1 ? bytes : 0;
+}
+
 static const char *copy_model(void) {
     size_t size;
     char *bytes = contents(model, &size);
@@ -295,7 +309,13 @@ static void weights_are_resident_and_come_back(void **state) {
         temp_folder_remove();
         return;
     }
+    long before_open = bytes_read();
     set_up(&f, OPEN(path, "load", "map"));
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    long read = bytes_read() - before_open;
+    print_message("read %ld of %ld bytes\n", read, (long)st.st_size);
+    assert_true(read <= (long)(st.st_size + st.st_size / 50) + READ_AROUND);
     size_t there = pages_there(f.engine, &pages);
     assert_int_equal(there, pages);
     assert_true(pages > 10);
