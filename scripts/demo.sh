@@ -17,7 +17,24 @@ scripts/packages.sh install fetch || say "going on without the packages above"
 say "build"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if ! { cmake --preset release -DHEARTH_TESTS=OFF && cmake --build --preset release; } >"$log" 2>&1; then
+build() { cmake --preset release -DHEARTH_TESTS=OFF && cmake --build --preset release; }
+# Everything goes into the log; of it, how far the build is ("[42/137] ...") is shown, on a terminal in one line.
+progress() {
+    local line shown=-1
+    while IFS= read -r line; do
+        printf '%s\n' "$line" >>"$log"
+        [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+        local done=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]}
+        if [ -t 2 ]; then
+            printf '\rcompiled %s of %s files\033[K' "$done" "$all" >&2
+        elif ((done * 4 / all != shown)); then
+            shown=$((done * 4 / all))
+            echo "compiled $done of $all files" >&2
+        fi
+    done
+    if [ -t 2 ]; then printf '\r\033[K' >&2; fi
+}
+if ! build 2>&1 | progress; then
     cat "$log" >&2
     exit 1
 fi
@@ -26,9 +43,5 @@ say "model"
 model=$(scripts/fetch_models.sh smollm2)
 
 say "answer"
-prompt="<|im_start|>user
-$question<|im_end|>
-<|im_start|>assistant
-"
-echo "build/release/hearth run -m $model -n 128 --seed 1 -p '$prompt'" >&2
-build/release/hearth run -m "$model" -n 128 --seed 1 -p "$prompt"
+echo "build/release/hearth run -m $model -n 128 --seed 1 -p '$question'" >&2
+build/release/hearth run -m "$model" -n 128 --seed 1 -p "$question"

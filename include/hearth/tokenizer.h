@@ -30,7 +30,8 @@ typedef struct hearth_tokenizer_options {
 } hearth_tokenizer_options;
 
 /* Read the vocabulary of a GGUF file (a file with a vocabulary and no tensors is enough). options may be NULL.
- * HEARTH_UNSUPPORTED names a tokenizer kind or pre-tokenizer that is not known. */
+ * HEARTH_UNSUPPORTED names a tokenizer kind or pre-tokenizer of the file that is not known; HEARTH_BAD_OPTION: the one
+ * in options is not, or there is none to choose. */
 HEARTH_API hearth_status hearth_tokenizer_open(const char *path, const hearth_tokenizer_options *options,
                                                hearth_tokenizer **out, hearth_error *err);
 HEARTH_API void hearth_tokenizer_close(hearth_tokenizer **tokenizer); /* NULL is ignored; *tokenizer becomes NULL */

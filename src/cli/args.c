@@ -25,10 +25,10 @@ static const struct {
     {"embeddings", "embeddings are not supported"},
     {"pooling", "embeddings are not supported"},
     {"rerank", "reranking is not supported"},
-    {"chat-template", "chat templates are not there yet: text is taken raw"},
-    {"jinja", "chat templates are not there yet: text is taken raw"},
-    {"conversation", "chat is not there yet"},
-    {"system-prompt", "chat templates are not there yet: text is taken raw"},
+    {"chat-template", "--template FILE gives a chat template"},
+    {"jinja", "chat templates are always run; --raw does without"},
+    {"conversation", "that is the verb chat"},
+    {"system-prompt", "a system message is given with --system, to verbs that have a use for it"},
     {"n-gpu-layers", "GPUs are not there yet"},
     {"ngl", "GPUs are not there yet"},
     {"gpu-layers", "GPUs are not there yet"},
@@ -325,6 +325,12 @@ bool hth_args_parse(const hth_command *command, int argc, char **argv, hth_args 
     }
     hth_args_free(args);
     return false;
+}
+
+bool hth_list_without_empty(const hth_list *list) {
+    for (size_t i = 0; i < list->count; i++)
+        if (!list->items[i][0]) return false;
+    return true;
 }
 
 void hth_list_free(hth_list *list) {

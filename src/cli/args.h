@@ -66,6 +66,7 @@ typedef struct hth_args {
 bool hth_args_parse(const hth_command *command, int argc, char **argv, hth_args *args, int *status);
 void hth_args_free(hth_args *args);
 
+bool hth_list_without_empty(const hth_list *list); /* no text in it is empty */
 void hth_list_free(hth_list *list);
 
 #endif

@@ -65,6 +65,11 @@ int hth_read_text(const char *text, const char *file, hth_text *out) {
     return status;
 }
 
+int hth_read_text_or_file(const char *given, hth_text *out) {
+    bool file = given[0] == '@' && given[1] != '@';
+    return file ? hth_read_text(NULL, given + 1, out) : hth_read_text(given + (given[0] == '@'), NULL, out);
+}
+
 /* ---- Numbers ---- */
 
 static const char separators[] = " \t\r\n,[]";
@@ -92,17 +97,36 @@ static void free_numbers(int64_t **numbers, size_t *count) {
     *count = 0;
 }
 
+/* What lies at *at between numbers; false with a message when a comma in it has no number in front of it (*numbers is
+ * how many there are since the last one) or behind it. */
+static bool skip_separators(const char *what, const char **at, const char *end, size_t *numbers) {
+    bool comma = false;
+    for (; *at < end && memchr(separators, **at, sizeof separators - 1); ++*at) {
+        if (**at != ',') continue;
+        if (*numbers == 0) {
+            hth_complain("%s: there is no number in front of a comma", what);
+            return false;
+        }
+        *numbers = 0;
+        comma = true;
+    }
+    if (!comma || *at < end) return true;
+    hth_complain("%s: there is no number behind the last comma", what);
+    return false;
+}
+
 static int parse_numbers(const char *what, const char *text, size_t size, int64_t min, int64_t max, int64_t **out,
                          size_t *count) {
     const char *end = text + size;
-    size_t capacity = 0;
+    size_t capacity = 0, since_comma = 0;
     *out = NULL;
     *count = 0;
-    for (const char *s = text; s < end;) {
-        if (memchr(separators, *s, sizeof separators - 1)) {
-            s++;
-            continue;
+    for (const char *s = text;;) {
+        if (!skip_separators(what, &s, end, &since_comma)) {
+            free_numbers(out, count);
+            return HTH_EXIT_USAGE;
         }
+        if (s == end) break;
         if (*count == capacity) {
             capacity = capacity ? capacity * 2 : 64;
             int64_t *grown = realloc(*out, capacity * sizeof *grown);
@@ -117,6 +141,7 @@ static int parse_numbers(const char *what, const char *text, size_t size, int64_
             return HTH_EXIT_USAGE;
         }
         ++*count;
+        since_comma++;
     }
     return HTH_EXIT_OK;
 }

@@ -21,7 +21,10 @@ typedef struct hth_tokens {
  * are taken as they are, a last newline too. */
 int hth_read_text(const char *text, const char *file, hth_text *out);
 
-/* Ids separated by commas or blanks, brackets ignored. */
+/* What is given as TEXT or @FILE; a text that begins with @ is written with two. */
+int hth_read_text_or_file(const char *given, hth_text *out);
+
+/* Ids separated by commas or blanks, brackets ignored. Between two commas has to be one. */
 int hth_parse_tokens(const char *text, size_t size, hth_tokens *out);
 /* The same for numbers of any kind of count: from min to max, at least one. `what` names the flag. */
 int hth_parse_numbers(const char *what, const char *text, int64_t min, int64_t max, int64_t **out, size_t *count);

@@ -31,7 +31,7 @@ static void next_line(hth_json *json) {
 
 static void begin_value(hth_json *json, const char *key) {
     if (json->started) putc(',', json->out);
-    if (json->depth > 0 && json->depth <= INLINE_DEPTH) next_line(json);
+    if (json->depth > 0 && json->depth <= INLINE_DEPTH && !json->one_line) next_line(json);
     else if (json->started) putc(' ', json->out);
     json->started = true;
     if (!key) return;
@@ -49,7 +49,7 @@ void hth_json_open(hth_json *json, const char *key, char bracket) {
 void hth_json_close(hth_json *json, char bracket) {
     bool any = json->started;
     json->depth--;
-    if (any && json->depth < INLINE_DEPTH) next_line(json);
+    if (any && json->depth < INLINE_DEPTH && !json->one_line) next_line(json);
     putc(bracket, json->out);
     json->started = true;
     if (json->depth == 0) putc('\n', json->out);
@@ -64,6 +64,11 @@ void hth_json_bytes(hth_json *json, const char *key, const char *data, size_t si
     fputs("{\"hex\": \"", json->out);
     for (size_t i = 0; i < size; i++) fprintf(json->out, "%02x", (unsigned char)data[i]);
     fputs("\"}", json->out);
+}
+
+void hth_json_value(hth_json *json, const char *key, const char *data, size_t size) {
+    begin_value(json, key);
+    fwrite(data, 1, size, json->out);
 }
 
 void hth_json_text(hth_json *json, const char *key, const char *text) {

@@ -14,7 +14,8 @@
 typedef struct hth_json {
     FILE *out;
     int depth;
-    bool started; /* the innermost container has a value already */
+    bool started;  /* the innermost container has a value already */
+    bool one_line; /* set by the user of it: no line breaks inside */
 } hth_json;
 
 /* bracket: '{' or '['; close with '}' or ']'. Closing the outermost one ends the line. */
@@ -22,6 +23,8 @@ void hth_json_open(hth_json *json, const char *key, char bracket);
 void hth_json_close(hth_json *json, char bracket);
 
 void hth_json_bytes(hth_json *json, const char *key, const char *data, size_t size);
+/* A value that is JSON already. */
+void hth_json_value(hth_json *json, const char *key, const char *data, size_t size);
 void hth_json_text(hth_json *json, const char *key, const char *text);
 void hth_json_int(hth_json *json, const char *key, int64_t value);
 void hth_json_uint(hth_json *json, const char *key, uint64_t value);

@@ -12,7 +12,7 @@ static const struct {
     int (*run)(int argc, char **argv); /* NULL: not there yet */
     const char *summary;
 } verbs[] = {
-    {"run", hth_verb_run, "complete a text"},
+    {"run", hth_verb_run, "answer a message, or complete a text"},
     {"chat", NULL, "talk to a model"},
     {"serve", NULL, "serve models over HTTP"},
     {"explain", hth_verb_explain, "what opening a model would do: program, plan, kernels, options"},

@@ -7,8 +7,11 @@
 #include "base/clock.h"
 #include "base/options.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "cli/args.h"
+#include "cli/chat_template.h"
 #include "cli/constrain.h"
+#include "cli/conversation.h"
 #include "cli/generate.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
@@ -22,7 +25,7 @@
 enum { DEFAULT_TOKENS = 256 };
 
 typedef struct run_flags {
-    const char *prompt, *file, *grammar, *schema;
+    const char *prompt, *file, *grammar, *schema, *system, *template;
     int64_t n;
     const char *svg;
     bool raw, greedy, no_special, no_bos, show_special, ignore_end, ledger;
@@ -35,6 +38,7 @@ typedef struct run_state {
     run_flags flags;
     char path[HTH_MAX_PATH];
     hth_text prompt;
+    hth_chat_template template;
     hearth_tokenizer *tokenizer; /* until the engine has it */
     hth_generation generation;
     hth_constrained constrained;
@@ -47,18 +51,30 @@ typedef struct run_state {
 } run_state;
 
 static const char notes[] =
-    "The text is taken raw, bytes as they are; chat templates are not there yet, so --raw changes nothing.\n"
+    "Where the model has a chat template, the text (UTF-8) is a user's message, and the answer to it is generated; a\n"
+    "last newline of a file or of standard input is no part of it. With --raw, and where there is no template, the\n"
+    "text is completed, bytes as they are.\n"
     "Without --ctx the session holds the prompt and -n tokens, at most the model's context. A prompt that does not "
     "fit\n"
     "is refused. Generation ends after -n tokens, at a token with which the model ends, at a stop string, when a\n"
     "grammar or schema lets nothing follow, or when the context is full; --json says which. Ctrl-C ends it too: the\n"
     "text so far stands, and the exit status is 0.";
 
+static int check_flags(const run_flags *f) {
+    if (f->grammar && f->schema)
+        hth_complain("the constraint comes from --grammar or from --json-schema, not from both");
+    else if (f->raw && (f->system || f->template))
+        hth_complain("%s has no effect with --raw", f->system ? "--system" : "--template");
+    else if (!hth_list_without_empty(&f->stops)) hth_complain("--stop: a stop string has a byte at least");
+    else return HTH_EXIT_OK;
+    return HTH_EXIT_USAGE;
+}
+
 static bool parse_flags(int argc, char **argv, run_state *r, int *status) {
     run_flags *f = &r->flags;
     f->n = DEFAULT_TOKENS;
     const hth_flag flags[] = {
-        {'p', "prompt", NULL, HTH_FLAG_TEXT, &f->prompt, "TEXT", "the text to complete", 0, 0},
+        {'p', "prompt", NULL, HTH_FLAG_TEXT, &f->prompt, "TEXT", "the message or text; -: standard input", 0, 0},
         {'f', "file", NULL, HTH_FLAG_TEXT, &f->file, "FILE", "read it from a file; default: standard input", 0, 0},
         {'n', "tokens", "n-predict", HTH_FLAG_INT, &f->n, "N", "tokens to generate at most (256)", 0, INT64_MAX},
         {0, "greedy", NULL, HTH_FLAG_SWITCH, &f->greedy, NULL, "the same as --temp 0", 0, 0},
@@ -69,26 +85,32 @@ static bool parse_flags(int argc, char **argv, run_state *r, int *status) {
          0, 0},
         {0, "json-schema", "json-schema-file", HTH_FLAG_TEXT, &f->schema, "FILE", "write only JSON of this schema", 0,
          0},
-        {0, "raw", NULL, HTH_FLAG_SWITCH, &f->raw, NULL, "no chat template", 0, 0},
-        {0, "no-special", NULL, HTH_FLAG_SWITCH, &f->no_special, NULL, "read control tokens in the prompt as text", 0,
+        {0, "system", "system-prompt", HTH_FLAG_TEXT, &f->system, "TEXT|@FILE", "a system message in front", 0, 0},
+        {0, "template", "chat-template-file", HTH_FLAG_TEXT, &f->template, "FILE",
+         "a chat template in place of the model's own", 0, 0},
+        {0, "raw", NULL, HTH_FLAG_SWITCH, &f->raw, NULL, "no chat template: complete the text", 0, 0},
+        {0, "no-special", NULL, HTH_FLAG_SWITCH, &f->no_special, NULL, "read control tokens in a raw prompt as text", 0,
          0},
-        {0, "no-bos", NULL, HTH_FLAG_SWITCH, &f->no_bos, NULL, "add no begin or end token to the prompt", 0, 0},
+        {0, "no-bos", NULL, HTH_FLAG_SWITCH, &f->no_bos, NULL, "add no begin or end token to a raw prompt", 0, 0},
         {0, "special", NULL, HTH_FLAG_SWITCH, &f->show_special, NULL, "show control tokens in the text", 0, 0},
         {0, "ledger", NULL, HTH_FLAG_SWITCH, &f->ledger, NULL, "print what opening the model cost", 0, 0},
         {0, "svg", NULL, HTH_FLAG_TEXT, &f->svg, "FILE", "draw what opening the model cost", 0, 0},
     };
-    const hth_command command = {.verb = "run",
-                                 .summary = "Complete a text. The completion goes to standard output as it comes.",
-                                 .notes = notes,
-                                 .scopes = HTH_SCOPES_ALL,
-                                 .flags = flags,
-                                 .n_flags = sizeof flags / sizeof *flags};
+    const hth_command command = {
+        .verb = "run",
+        .summary = "Answer a message, or complete a text. What is generated goes to standard output as it comes.",
+        .notes = notes,
+        .scopes = HTH_SCOPES_ALL,
+        .flags = flags,
+        .n_flags = sizeof flags / sizeof *flags};
     if (!hth_args_parse(&command, argc, argv, &r->args, status)) return false;
     if (f->greedy) hearth_options_set(r->args.options, "temp", "0", NULL);
-    if (!f->grammar || !f->schema) return true;
-    hth_complain("the constraint comes from --grammar or from --json-schema, not from both");
-    *status = HTH_EXIT_USAGE;
-    return false;
+    if (f->prompt && strcmp(f->prompt, "-") == 0 && !f->file) {
+        f->prompt = NULL;
+        f->file = "-";
+    }
+    *status = check_flags(f);
+    return *status == HTH_EXIT_OK;
 }
 
 /* ---- Preparation ---- */
@@ -125,14 +147,64 @@ static int choose_defaults(run_state *r, int64_t count) {
     return status;
 }
 
+/* The request with the prompt as a user's message. */
+static int make_request(const run_state *r, hth_text *request) {
+    hth_conversation c = {.count = 0};
+    hth_text system = {NULL, 0};
+    int status = HTH_EXIT_OK;
+    size_t size = r->prompt.size;
+    if (!r->flags.prompt && size > 0 && r->prompt.data[size - 1] == '\n') size--;
+    if (!hth_utf8_is_valid(r->prompt.data, size)) {
+        hth_complain("the message is not UTF-8; --raw completes any bytes");
+        return HTH_EXIT_FAILED;
+    }
+    if (r->flags.system) status = hth_read_text_or_file(r->flags.system, &system);
+    if (status != HTH_EXIT_OK) return status;
+    if ((r->flags.system && !hth_conversation_add(&c, HTH_SYSTEM, system.data, system.size)) ||
+        !hth_conversation_add(&c, HTH_USER, r->prompt.data, size) || !hth_conversation_request(&c, request))
+        status = hth_out_of_memory();
+    hth_conversation_free(&c);
+    free(system.data);
+    return status;
+}
+
+static int encode_message(run_state *r) {
+    hearth_rendering *rendering = NULL;
+    hth_text request = {NULL, 0};
+    if (r->flags.no_special || r->flags.no_bos) {
+        hth_complain("%s has an effect only with --raw", r->flags.no_special ? "--no-special" : "--no-bos");
+        return HTH_EXIT_USAGE;
+    }
+    int status = make_request(r, &request);
+    if (status == HTH_EXIT_OK) status = hth_chat_template_render(&r->template, request, -1, &rendering);
+    if (status == HTH_EXIT_OK) status = hth_encode_rendering(r->tokenizer, rendering, 0, &r->generation.prompt, NULL);
+    hearth_rendering_free(&rendering);
+    free(request.data);
+    return status;
+}
+
+static int encode_prompt(run_state *r) {
+    unsigned flags = (r->flags.no_special ? 0 : HEARTH_ENCODE_SPECIAL) | (r->flags.no_bos ? 0 : HEARTH_ENCODE_ADD);
+    if (!r->flags.raw) {
+        int status = hth_chat_template_open(r->path, r->flags.template, r->tokenizer, &r->template);
+        if (status != HTH_EXIT_OK) return status;
+        if (r->template.template) return encode_message(r);
+        if (r->flags.system) {
+            hth_complain("--system: the model has no chat template; --template gives one");
+            return HTH_EXIT_FAILED;
+        }
+        hth_note("the model has no chat template: the text is completed as it is (--raw does so without this note)");
+    }
+    return hth_encode(r->tokenizer, r->prompt, flags, &r->generation.prompt);
+}
+
 /* The prompt's tokens, and the context that they and the answer need. The tokenizer comes first, since the engine
  * cannot be planned before the length is known, and the engine takes it over. */
 static int prepare_prompt(run_state *r) {
     hth_generation *g = &r->generation;
-    unsigned flags = (r->flags.no_special ? 0 : HEARTH_ENCODE_SPECIAL) | (r->flags.no_bos ? 0 : HEARTH_ENCODE_ADD);
     int status = hth_open_tokenizer(&r->args, r->path, &r->tokenizer);
     if (status != HTH_EXIT_OK) return status;
-    status = hth_encode(r->tokenizer, r->prompt, flags, &g->prompt);
+    status = encode_prompt(r);
     if (status == HTH_EXIT_OK && (r->flags.grammar || r->flags.schema))
         status = hth_constrain(r->flags.grammar, r->flags.schema, r->tokenizer, &r->constrained);
     if (status != HTH_EXIT_OK) return status;
@@ -145,9 +217,11 @@ static int prepare_prompt(run_state *r) {
     bool asked = context > 0;
     if (!asked) context = r->flags.n > INT32_MAX - count ? INT32_MAX : count + r->flags.n;
     if (!asked && model > 0 && context > model) context = model;
-    if (count > context) {
+    bool beyond_model = model > 0 && count > model; /* then no --ctx would help */
+    if (count > context || beyond_model) {
         hth_complain("the prompt has %lld tokens, but the %s holds %lld", (long long)count,
-                     asked ? "context asked for" : "model's context", (long long)context);
+                     asked && !beyond_model ? "context asked for" : "model's context",
+                     (long long)(beyond_model ? model : context));
         return HTH_EXIT_FAILED;
     }
     status = hth_set_int(&r->args, "ctx", context);
@@ -292,6 +366,7 @@ static void run_free(run_state *r) {
     hearth_detokenizer_free(&g->detokenizer);
     hearth_sampler_free(&g->sampler);
     hth_constrained_free(&r->constrained);
+    hth_chat_template_free(&r->template);
     hearth_session_free(&g->session);
     hearth_engine_close(&g->engine);
     hearth_tokenizer_close(&r->tokenizer);

@@ -4,20 +4,18 @@
 #include <string.h>
 
 #include "cli/args.h"
+#include "cli/chat_template.h"
 #include "cli/input.h"
 #include "cli/jsonout.h"
 #include "cli/model.h"
 #include "cli/say.h"
 #include "cli/verbs.h"
-#include "hearth/file.h"
 #include "hearth/template.h"
 
 typedef struct template_flags {
     const char *file, *input, *now, *name;
     int64_t marks;
 } template_flags;
-
-enum { MAX_TOKEN_TEXT = 256 };
 
 typedef struct session {
     hth_args args;
@@ -26,19 +24,10 @@ typedef struct session {
     hth_text source, request;
     hearth_template *template;
     hearth_rendering *rendering;
-    char bos[MAX_TOKEN_TEXT], eos[MAX_TOKEN_TEXT];
+    char bos[HTH_MAX_TOKEN_TEXT], eos[HTH_MAX_TOKEN_TEXT];
 } session;
 
 /* ---- the template ---- */
-
-static bool find_entry(const hearth_file *file, const char *key, uint64_t *at) {
-    hearth_file_entry entry;
-    for (*at = 0; *at < hearth_file_entry_count(file); ++*at)
-        if (hearth_file_entry_at(file, *at, &entry, NULL) == HEARTH_OK && entry.key_size == strlen(key) &&
-            memcmp(entry.key, key, entry.key_size) == 0)
-            return true;
-    return false;
-}
 
 /* Whether the request has tools, which a template that only asks for them says. */
 static bool has_tools(const session *s) {
@@ -54,55 +43,12 @@ static bool has_tools(const session *s) {
     return answer;
 }
 
-/* The entry of the template that a GGUF file carries: that of --name; for tools the one that is made for them, which is
- * also the default where it is the only one; else the default. */
-static bool find_own(const session *s, const hearth_file *file, uint64_t *at) {
-    char key[128];
-    if (s->flags.name != NULL) {
-        snprintf(key, sizeof key, "tokenizer.chat_template.%.80s", s->flags.name);
-        return find_entry(file, key, at);
-    }
-    uint64_t tool_use;
-    bool has_tool_use = find_entry(file, "tokenizer.chat_template.tool_use", &tool_use);
-    if (!(has_tool_use && has_tools(s)) && find_entry(file, "tokenizer.chat_template", at)) return true;
-    *at = tool_use;
-    return has_tool_use;
-}
-
 static int read_own(session *s, const char *path) {
-    hearth_file *file;
-    hearth_error err;
-    uint64_t at;
-    const char *data;
-    size_t size;
-    if (hearth_file_open(path, &file, &err) != HEARTH_OK) return hth_complain_error(&err);
-    int status = HTH_EXIT_FAILED;
-    if (!find_own(s, file, &at)) {
-        hth_complain("%s: it has no chat_template%s%s; --file gives a template", path, s->flags.name != NULL ? "." : "",
-                     s->flags.name != NULL ? s->flags.name : "");
-    } else if (hearth_file_string(file, at, 0, &data, &size, &err) != HEARTH_OK) {
-        status = hth_complain_error(&err);
-    } else {
-        s->source.data = malloc(size + 1);
-        if (s->source.data == NULL) {
-            status = hth_out_of_memory();
-        } else {
-            memcpy(s->source.data, data, size);
-            s->source.size = size;
-            status = HTH_EXIT_OK;
-        }
-    }
-    hearth_file_close(&file);
-    return status;
-}
-
-static void token_text(const hearth_tokenizer *tokenizer, hearth_token id, char out[MAX_TOKEN_TEXT]) {
-    const char *data = "";
-    size_t size = 0;
-    if (id >= 0) hearth_tokenizer_piece(tokenizer, id, 1, &data, &size, NULL);
-    if (size >= MAX_TOKEN_TEXT) size = 0;
-    memcpy(out, data, size);
-    out[size] = 0;
+    const char *name = s->flags.name;
+    int status = hth_read_chat_template(path, name, !name && has_tools(s), &s->source);
+    if (status != HTH_EXIT_OK || s->source.data) return status;
+    hth_complain("%s: it has no chat_template%s%s; --file gives a template", path, name ? "." : "", name ? name : "");
+    return HTH_EXIT_FAILED;
 }
 
 static int read_model(session *s) {
@@ -111,49 +57,14 @@ static int read_model(session *s) {
     int status = hth_find_model(&s->args, path);
     if (status == HTH_EXIT_OK) status = hth_open_tokenizer(&s->args, path, &s->tokenizer);
     if (status != HTH_EXIT_OK) return status;
-    token_text(s->tokenizer, hearth_tokenizer_bos(s->tokenizer), s->bos);
-    token_text(s->tokenizer, hearth_tokenizer_eos(s->tokenizer), s->eos);
+    hth_token_text(s->tokenizer, hearth_tokenizer_bos(s->tokenizer), s->bos);
+    hth_token_text(s->tokenizer, hearth_tokenizer_eos(s->tokenizer), s->eos);
     return s->flags.file != NULL ? hth_read_text(NULL, s->flags.file, &s->source) : read_own(s, path);
 }
 
 /* ---- the report ---- */
 
-/* The prompt's ids, and the position of each mark in them. */
-typedef struct prompt {
-    hth_tokens tokens;
-    size_t *plain, *offsets, *positions;
-} prompt;
-
-static void free_prompt(prompt *p) {
-    free(p->tokens.ids);
-    free(p->plain);
-    free(p->offsets);
-    free(p->positions);
-}
-
-static int encode_prompt(const session *s, prompt *p) {
-    const hearth_rendering *r = s->rendering;
-    hearth_error err;
-    size_t n_plain = 0, capacity = r->size + 16; /* a token has a byte at least, but for those that are added */
-    p->plain = malloc((2 * r->n_segments + 1) * sizeof *p->plain);
-    p->offsets = malloc((r->n_marks + 1) * sizeof *p->offsets);
-    p->positions = malloc((r->n_marks + 1) * sizeof *p->positions);
-    p->tokens.ids = malloc(capacity * sizeof *p->tokens.ids);
-    if (!p->plain || !p->offsets || !p->positions || !p->tokens.ids) return hth_out_of_memory();
-    for (size_t i = 0; i < r->n_segments; i++) {
-        if (!r->segments[i].content) continue;
-        p->plain[2 * n_plain] = r->segments[i].begin;
-        p->plain[2 * n_plain++ + 1] = r->segments[i].end;
-    }
-    for (size_t i = 0; i < r->n_marks; i++) p->offsets[i] = r->marks[i].offset;
-    const hearth_encode_parts parts = {p->plain, n_plain, p->offsets, p->positions, r->n_marks};
-    if (hearth_tokenizer_encode_parts(s->tokenizer, r->text, r->size, HEARTH_ENCODE_SPECIAL | HEARTH_ENCODE_ADD, &parts,
-                                      p->tokens.ids, capacity, &p->tokens.count, &err) != HEARTH_OK)
-        return hth_complain_error(&err);
-    return HTH_EXIT_OK;
-}
-
-static void print_marks(hth_json *json, const session *s, const prompt *p) {
+static void print_marks(hth_json *json, const session *s, const size_t *positions) {
     const hearth_rendering *r = s->rendering;
     hth_json_open(json, "marks", '[');
     for (size_t i = 0; i < r->n_marks; i++) {
@@ -161,39 +72,45 @@ static void print_marks(hth_json *json, const session *s, const prompt *p) {
         hth_json_uint(json, "message", r->marks[i].message);
         hth_json_bool(json, "generation_prompt", r->marks[i].message == r->n_messages);
         hth_json_uint(json, "offset", r->marks[i].offset);
-        if (s->tokenizer != NULL) hth_json_uint(json, "position", p->positions[i]);
+        if (s->tokenizer != NULL) hth_json_uint(json, "position", positions[i]);
         hth_json_bool(json, "stable", r->marks[i].stable != 0);
         hth_json_close(json, '}');
     }
     hth_json_close(json, ']');
 }
 
-static int print_report(const session *s) {
+static void print_rendering(hth_json *json, const session *s, const hth_tokens *tokens, const size_t *positions) {
     const hearth_rendering *r = s->rendering;
-    prompt p = {{NULL, 0}, NULL, NULL, NULL};
-    int status = s->tokenizer != NULL ? encode_prompt(s, &p) : HTH_EXIT_OK;
-    if (status == HTH_EXIT_OK) {
-        hth_json json = {.out = stdout};
-        hth_json_open(&json, NULL, '{');
-        hth_json_bytes(&json, "text", r->text, r->size);
-        print_marks(&json, s, &p);
-        hth_json_open(&json, "segments", '[');
-        for (size_t i = 0; i < r->n_segments; i++) {
-            hth_json_open(&json, NULL, '{');
-            hth_json_uint(&json, "begin", r->segments[i].begin);
-            hth_json_uint(&json, "end", r->segments[i].end);
-            hth_json_bool(&json, "content", r->segments[i].content != 0);
-            hth_json_close(&json, '}');
-        }
-        hth_json_close(&json, ']');
-        if (s->tokenizer != NULL) {
-            hth_json_open(&json, "ids", '[');
-            for (size_t i = 0; i < p.tokens.count; i++) hth_json_int(&json, NULL, p.tokens.ids[i]);
-            hth_json_close(&json, ']');
-        }
-        hth_json_close(&json, '}');
+    hth_json_open(json, NULL, '{');
+    hth_json_bytes(json, "text", r->text, r->size);
+    print_marks(json, s, positions);
+    hth_json_open(json, "segments", '[');
+    for (size_t i = 0; i < r->n_segments; i++) {
+        hth_json_open(json, NULL, '{');
+        hth_json_uint(json, "begin", r->segments[i].begin);
+        hth_json_uint(json, "end", r->segments[i].end);
+        hth_json_bool(json, "content", r->segments[i].content != 0);
+        hth_json_close(json, '}');
     }
-    free_prompt(&p);
+    hth_json_close(json, ']');
+    if (s->tokenizer != NULL) {
+        hth_json_open(json, "ids", '[');
+        for (size_t i = 0; i < tokens->count; i++) hth_json_int(json, NULL, tokens->ids[i]);
+        hth_json_close(json, ']');
+    }
+    hth_json_close(json, '}');
+}
+
+static int print_report(const session *s) {
+    hth_tokens tokens = {NULL, 0};
+    size_t *positions = calloc(s->rendering->n_marks + 1, sizeof *positions);
+    hth_json json = {.out = stdout};
+    int status = positions ? HTH_EXIT_OK : hth_out_of_memory();
+    if (status == HTH_EXIT_OK && s->tokenizer != NULL)
+        status = hth_encode_rendering(s->tokenizer, s->rendering, 0, &tokens, positions);
+    if (status == HTH_EXIT_OK) print_rendering(&json, s, &tokens, positions);
+    free(tokens.ids);
+    free(positions);
     return status;
 }
 

@@ -44,7 +44,7 @@ static hearth_status find_pre(const hth_gguf *g, const char *forced, hth_vocab_k
     if (forced != NULL) {
         *row = hth_pre_find(forced, strlen(forced));
         if (*row != NULL) return HEARTH_OK;
-        return hth_fail(err, HEARTH_UNSUPPORTED, "option pre: pre-tokenizer \"%.60s\" is not known", forced);
+        return hth_fail(err, HEARTH_BAD_OPTION, "option pre: pre-tokenizer \"%.60s\" is not known", forced);
     }
     hearth_status status = hth_gguf_get_string(g, "tokenizer.ggml.pre", &name, err);
     if (status != HEARTH_OK && status != HEARTH_NOT_FOUND) return status;

@@ -5,7 +5,7 @@ import time
 
 from program import MODEL, ProgramTest, main
 
-RUN = ["run", "-m", MODEL, "-p", "Once upon a time"]
+RUN = ["run", "-m", MODEL, "--raw", "-p", "Once upon a time"]
 
 
 class Constraint(ProgramTest):

@@ -3,11 +3,12 @@ import hashlib
 import json
 import unittest
 import xml.etree.ElementTree
+from pathlib import Path
 
 from program import MODEL, ProgramTest, hearth, main
 
 PROMPT = "Once upon a time"
-GREEDY = ["run", "-m", MODEL, "--temp", "0", "--ignore-eos"]
+GREEDY = ["run", "-m", MODEL, "--raw", "--temp", "0", "--ignore-eos"]
 
 
 class Output(ProgramTest):
@@ -32,8 +33,8 @@ class Output(ProgramTest):
         self.assertEqual(self.succeed(*GREEDY, "-n", "4", "-f", file), expected)
         self.assertEqual(self.succeed(*GREEDY, "-n", "4", stdin=PROMPT.encode()), expected)
         self.assertEqual(self.succeed(*GREEDY, "-n", "4", "-f", "-", stdin=PROMPT.encode()), expected)
-        self.assertEqual(self.succeed(*GREEDY, "-n", "4", "--raw", "-p", PROMPT), expected)
-        self.assertEqual(self.succeed("run", "-m", MODEL, "--greedy", "--ignore-eos", "-n", "4", "-p", PROMPT),
+        self.assertEqual(self.succeed(*GREEDY, "-n", "4", "-p", "-", stdin=PROMPT.encode()), expected)
+        self.assertEqual(self.succeed("run", "-m", MODEL, "--raw", "--greedy", "--ignore-eos", "-n", "4", "-p", PROMPT),
                          expected)
 
     def test_any_bytes_are_a_prompt(self):
@@ -48,8 +49,8 @@ class Output(ProgramTest):
 
     def test_output_is_whole_characters(self):
         for seed in range(6):
-            result = hearth("run", "-m", MODEL, "-p", "🙂 ", "-n", "40", "--temp", "50", "--top-k", "0", "--top-p", "1",
-                            "--min-p", "0", "--seed", seed, "--ignore-eos")
+            result = hearth("run", "-m", MODEL, "--raw", "-p", "🙂 ", "-n", "40", "--temp", "50", "--top-k", "0",
+                            "--top-p", "1", "--min-p", "0", "--seed", seed, "--ignore-eos")
             self.assertEqual(result.returncode, 0)
             result.stdout.decode()
 
@@ -86,6 +87,74 @@ class Output(ProgramTest):
         self.assertEqual(result.stdout, self.succeed(*GREEDY, "-p", PROMPT, "-n", "2"))
 
 
+class Templates(ProgramTest):
+    """The model has a chat template, and remembers."""
+    RUN = ["run", "-m", MODEL, "--temp", "0"]
+
+    def test_the_prompt_is_a_message(self):
+        for prompt, text in (("My code word is lamp. What is my code word?", "Your code word is lamp."),
+                             ("My code word is river.", "I will remember river.")):
+            report = self.report(*self.RUN, "-p", prompt)
+            self.assertEqual((report["text"], report["stop"]), (text, "end"))
+            self.assertEqual(self.succeed(*self.RUN, "-p", prompt).decode(), report["text"])
+            request = json.dumps({"messages": [{"role": "user", "content": prompt}], "add_generation_prompt": True})
+            ids = self.report("template", "-m", MODEL, stdin=request.encode())["ids"]
+            self.assertEqual(report["prompt_tokens"], len(ids))
+            text = self.succeed("template", "-m", MODEL, stdin=request.encode())
+            self.assertEqual(self.report(*self.RUN, "--raw", stdin=text)["tokens"], report["tokens"])
+
+    def test_the_last_newline_of_a_stream(self):
+        given = ((["-p", "a"], b""), ([], b"a"), ([], b"a\n"), (["-p", "-"], b"a\n"), (["-p", "a\n"], b""),
+                 ([], b"a\n\n"))
+        counts = [self.report(*self.RUN, "-n", "1", *args, stdin=stdin)["prompt_tokens"] for args, stdin in given]
+        self.assertEqual(counts[:4], counts[:1] * 4)
+        self.assertEqual(counts[4], counts[5])
+        self.assertGreater(counts[4], counts[0])
+
+    def test_control_tokens_in_a_message_are_text(self):
+        plain, spelled = (self.report(*self.RUN, "-n", "1", "-p", text)["prompt_tokens"]
+                          for text in ("", "<|im_end|>"))
+        self.assertGreater(spelled, plain + 1)
+
+    def test_a_system_message(self):
+        system = self.folder / "system"
+        system.write_text("My code word is lamp.")
+        expected = self.report(*self.RUN, "-p", "Hi", "--system", system.read_text())
+        self.assertGreater(expected["prompt_tokens"], self.report(*self.RUN, "-p", "Hi")["prompt_tokens"])
+        for given in (f"@{system}", system.read_text()):
+            report = self.report(*self.RUN, "-p", "Hi", "--system", given)
+            self.assertEqual(report["tokens"], expected["tokens"])
+        at = self.report(*self.RUN, "-n", "1", "-p", "Hi", "--system", "@@")
+        self.assertEqual(at["prompt_tokens"], self.report(*self.RUN, "-n", "1", "-p", "Hi", "--system", "x")
+                         ["prompt_tokens"])
+
+    def test_another_template(self):
+        template = self.folder / "template"
+        template.write_text("{{ messages[0].content }}")
+        raw = self.report(*self.RUN, "--raw", "-n", "5", "-p", PROMPT)
+        self.assertEqual(self.report(*self.RUN, "--template", template, "-n", "5", "-p", PROMPT)["tokens"],
+                         raw["tokens"])
+        template.write_text("{{ raise_exception('not today') }}")
+        self.refuse(1, *self.RUN, "--template", template, "-p", "a", says="refuses this: not today")
+        template.write_text("{% if %}")
+        self.refuse(1, *self.RUN, "--template", template, "-p", "a", says=f"{template}: template, line 1")
+
+    def test_a_model_without_a_template(self):
+        base = self.folder / "base.gguf"
+        base.write_bytes(Path(MODEL).read_bytes().replace(b"tokenizer.chat_template", b"tokenizer.chat_templato"))
+        result = hearth("run", "-m", base, "--temp", "0", "-n", "5", "-p", PROMPT)
+        self.assertEqual(result.returncode, 0)
+        self.assertIn(b"no chat template", result.stderr)
+        self.assertEqual(result.stdout, self.succeed(*self.RUN, "--raw", "-n", "5", "-p", PROMPT))
+        self.refuse(1, "run", "-m", base, "-p", "a", "--system", "x", says="no chat template")
+
+    def test_refusals(self):
+        self.refuse(1, *self.RUN, stdin=b"\xff", says="not UTF-8")
+        self.refuse(2, *self.RUN, "-p", "a", "--no-bos", says="only with --raw")
+        self.refuse(2, *self.RUN, "-p", "a", "--raw", "--system", "x", says="no effect with --raw")
+        self.refuse(1, *self.RUN, "-p", "a", "--system", "@/nowhere/file", says="/nowhere/file")
+
+
 class Ends(ProgramTest):
     def test_stop_strings_across_tokens(self):
         report = self.report(*GREEDY, "-p", PROMPT, "-n", "32")
@@ -102,7 +171,7 @@ class Ends(ProgramTest):
         text = self.succeed(*GREEDY, "-p", PROMPT, "-n", "16").decode()
         for stop in (text[-3:] + "x", text[-1:] + "\x01", text + text):
             self.assertEqual(self.succeed(*GREEDY, "-p", PROMPT, "-n", "16", "--stop", stop).decode(), text)
-        self.refuse(1, *GREEDY, "-p", PROMPT, "--stop", "", says="stop string")
+        self.refuse(2, *GREEDY, "-p", PROMPT, "--stop", "", says="stop string")
 
     def test_a_full_context(self):
         prompt = self.report("tokenize", "-m", MODEL, "-p", PROMPT)["ids"]
@@ -113,12 +182,14 @@ class Ends(ProgramTest):
         message = self.refuse(1, *GREEDY, "-p", PROMPT * 10, "--ctx", "8", says="8")
         count = len(self.report("tokenize", "-m", MODEL, "-p", PROMPT * 10)["ids"])
         self.assertIn(str(count), message)
-        message = self.refuse(1, *GREEDY, stdin=b"word " * 6000, says="4096")
-        self.assertIn(str(len(self.report("tokenize", "-m", MODEL, stdin=b"word " * 6000)["ids"])), message)
+        count = len(self.report("tokenize", "-m", MODEL, stdin=b"word " * 6000)["ids"])
+        for more in ((), ("--ctx", "5000"), ("--ctx", "50000")):
+            message = self.refuse(1, *GREEDY, *more, stdin=b"word " * 6000, says="the model's context holds 4096")
+            self.assertIn(str(count), message)
 
     def test_huge_counts_are_the_models_context(self):
         for count in (2**31 - 1, 2**63 - 1):
-            report = self.report("run", "-m", MODEL, "-p", PROMPT, "-n", count, "--temp", "0", "--stop", "e")
+            report = self.report("run", "-m", MODEL, "--raw", "-p", PROMPT, "-n", count, "--temp", "0", "--stop", "e")
             self.assertEqual(report["context"], 4096)
 
     def test_an_empty_prompt(self):
@@ -132,7 +203,7 @@ class Ends(ProgramTest):
 
 class Sampling(ProgramTest):
     def sampled(self, *args):
-        return self.report("run", "-m", MODEL, "-p", PROMPT, "-n", "12", "--ignore-eos", *args)
+        return self.report("run", "-m", MODEL, "--raw", "-p", PROMPT, "-n", "12", "--ignore-eos", *args)
 
     def test_greedy_ten_times(self):
         hashes = {hashlib.sha256(self.succeed(*GREEDY, "-p", PROMPT, "-n", "16")).hexdigest() for _ in range(10)}

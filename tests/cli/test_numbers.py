@@ -50,7 +50,8 @@ class Logits(ProgramTest):
 
     def test_the_next_token_is_the_largest(self):
         _, report = self.rows("-p", TEXT[:40])
-        first = self.report("run", "-m", MODEL, "-p", TEXT[:40], "-n", "1", "--temp", "0", "--ignore-eos")["tokens"]
+        first = self.report("run", "-m", MODEL, "--raw", "-p", TEXT[:40], "-n", "1", "--temp", "0",
+                            "--ignore-eos")["tokens"]
         self.assertEqual(report["largest"][-1:], first)
 
     def test_refusals(self):

@@ -9,8 +9,8 @@ import unittest
 
 from program import MODEL, PROGRAM, TIMEOUT, ProgramTest, environment, hearth, main
 
-LONG = ["run", "-m", MODEL, "-p", "Once upon a time", "-n", "4000", "--temp", "0", "--ignore-eos"]
-SHORT = ["run", "-m", MODEL, "-p", "Once upon a time", "-n", "8", "--temp", "0", "--ignore-eos"]
+LONG = ["run", "-m", MODEL, "--raw", "-p", "Once upon a time", "-n", "4000", "--temp", "0", "--ignore-eos"]
+SHORT = ["run", "-m", MODEL, "--raw", "-p", "Once upon a time", "-n", "8", "--temp", "0", "--ignore-eos"]
 
 
 def start(args, **more):
@@ -93,7 +93,7 @@ class Interrupts(ProgramTest):
         status, text, message = self.interrupt([*LONG, "-v"])
         self.assertEqual(status, 0, message)
         self.assertIn("stop: interrupted", message)
-        whole = hearth(*LONG[:5], "-n", "200", *LONG[7:]).stdout
+        whole = hearth(*LONG[:6], "-n", "200", *LONG[8:]).stdout
         self.assertTrue(whole.startswith(text[:200].decode(errors="ignore").encode()))
 
     def test_twice_ends_at_once(self):

@@ -61,6 +61,13 @@ class Refusals(ProgramTest):
         for ids in ("-1", "2147483648", "1;2", "x", "1.5", "{}"):
             self.refuse(2, "detokenize", "-m", MODEL, "--tokens", ids, says=ids.split(";")[0])
         self.refuse(2, "detokenize", "-m", MODEL, "--tokens", "1", "2", says="two of them")
+        for ids in ("0,,2", "0, ,2", ",1", "[,1]"):
+            self.refuse(2, "detokenize", "-m", MODEL, "--tokens", ids, says="no number in front of a comma")
+        for ids in ("0,", "[0, ]"):
+            self.refuse(2, "detokenize", "-m", MODEL, "--tokens", ids, says="no number behind the last comma")
+        for ids in ("[50, 51]", " 50 51 ", "50 , 51", "50,\n51"):
+            self.assertEqual(self.succeed("detokenize", "-m", MODEL, "--tokens", ids),
+                             self.succeed("detokenize", "-m", MODEL, "50", "51"))
 
     def test_files(self):
         self.refuse(1, "tokenize", "-m", MODEL, "-f", self.folder, says="directory")
@@ -68,7 +75,7 @@ class Refusals(ProgramTest):
         self.refuse(1, "detokenize", "-m", MODEL, "-f", self.folder / "none", says="No such file")
 
     def test_pre_tokenizers(self):
-        self.refuse(1, "tokenize", "-m", MODEL, "-p", "a", "--pre", "none-such", says="none-such")
+        self.refuse(2, "tokenize", "-m", MODEL, "-p", "a", "--pre", "none-such", says="none-such")
 
 
 if __name__ == "__main__":

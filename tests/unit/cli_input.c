@@ -24,7 +24,7 @@ hearth_status hearth_tokenizer_encode(const hearth_tokenizer *tokenizer, const c
 
 static void ids_in_many_forms(void **state) {
     (void)state;
-    static const char *const forms[] = {"1,2,30", "1 2 30", "[1, 2, 30]", "\n1\n2\r\n30\n", ",,1,,2 30,", "[[1]2,30"};
+    static const char *const forms[] = {"1,2,30", "1 2 30", "[1, 2, 30]", "\n1\n2\r\n30\n", "1 ,\n2 30", "[[1]2,30"};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         hth_tokens tokens;
         assert_int_equal(hth_parse_tokens(forms[i], strlen(forms[i]), &tokens), HTH_EXIT_OK);
@@ -46,8 +46,9 @@ static void ids_in_many_forms(void **state) {
 static void ids_that_are_none(void **state) {
     (void)state;
     static const char *const bad[] = {
-        "-1",   "1,x", "2147483648", "1.5",  "1;2", "0x1", "99999999999999999999999999999999999",
-        "1,,a", "{1}", "\"1\"",      "\xff", "1e3"};
+        "-1",    "1,x",  "2147483648", "1.5",  "1;2", "0x1", "99999999999999999999999999999999999",
+        "1,,2",  "{1}",  "\"1\"",      "\xff", "1e3", ",1",  "1,",
+        "1, ,2", "[1,]", "1;",         ","};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         hth_tokens tokens;
         assert_int_equal(hth_parse_tokens(bad[i], strlen(bad[i]), &tokens), HTH_EXIT_USAGE);
