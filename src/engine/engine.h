@@ -125,7 +125,9 @@ void hth_engine_release(hearth_engine *engine);
 /* Prepare, complete and release on failure, for an engine that may be asked to stop from another thread. */
 hearth_status hth_engine_open(hearth_engine *engine, const hearth_open_request *request, hearth_error *err);
 
-/* memory.c: lower the program for the context asked for (or the largest default that fits) and state the terms. */
+/* memory.c: lower the program for the limits asked for; without a context, for the largest default. */
+hearth_status hth_engine_bind(hearth_engine *engine, const hearth_options *options, hearth_error *err);
+/* memory.c: state the terms and hold them against the budget; a default context shrinks until they fit. */
 hearth_status hth_engine_plan_memory(hearth_engine *engine, const hearth_options *options, hearth_error *err);
 /* Carve the engine's own tables out of an arena (counting or mapped). */
 void hth_engine_carve(hearth_engine *engine, hth_arena *arena);

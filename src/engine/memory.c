@@ -180,26 +180,13 @@ static hearth_status over_budget(hearth_engine *e, uint64_t sum, hearth_error *e
 
 enum { DEFAULT_CONTEXT = 8192, LEAST_DEFAULT_CONTEXT = 256 };
 
-/* No context asked for: the smallest of the model's, 8192 and what the budget allows. */
-static hearth_status plan_default_context(hearth_engine *e, hearth_error *err) {
-    int64_t context = e->program->context < DEFAULT_CONTEXT ? e->program->context : DEFAULT_CONTEXT;
-    for (;;) {
-        HTH_TRY(lower(e, context, err));
-        uint64_t sum = state_terms(e);
-        if (sum <= e->budget) return HEARTH_OK;
-        if (context <= LEAST_DEFAULT_CONTEXT) return over_budget(e, sum, err);
-        context = context / 2 > LEAST_DEFAULT_CONTEXT ? context / 2 : LEAST_DEFAULT_CONTEXT;
-    }
-}
-
-hearth_status hth_engine_plan_memory(hearth_engine *e, const hearth_options *options, hearth_error *err) {
+hearth_status hth_engine_bind(hearth_engine *e, const hearth_options *options, hearth_error *err) {
     int64_t context = hth_option_int(options, HTH_OPTION_CTX);
     int64_t rows = hth_option_int(options, HTH_OPTION_ROWS), outputs = hth_option_int(options, HTH_OPTION_OUTPUTS);
-    uint64_t memory = (uint64_t)hth_option_int(options, HTH_OPTION_MEMORY);
-    e->budget = memory ? memory : hth_memory_allowed_at("");
     if (context > e->program->context)
         return hth_fail(err, HEARTH_BAD_OPTION, "ctx %lld is more than the model's context of %lld", (long long)context,
                         (long long)e->program->context);
+    if (context == 0) context = e->program->context < DEFAULT_CONTEXT ? e->program->context : DEFAULT_CONTEXT;
     e->limits.outputs = outputs;
     e->limits.kv = strcmp(hth_option_text(options, HTH_OPTION_KV), "f32") == 0 ? HTH_F32 : HTH_F16;
     e->limits.extents = (hth_extents){.value = {[HTH_ONE] = 1,
@@ -207,8 +194,18 @@ hearth_status hth_engine_plan_memory(hearth_engine *e, const hearth_options *opt
                                                 [HTH_OUTS] = rows < outputs ? rows : outputs,
                                                 [HTH_SEQS] = hth_option_int(options, HTH_OPTION_SESSIONS),
                                                 [HTH_MARKS] = hth_option_int(options, HTH_OPTION_MARK_SLOTS)}};
-    if (context == 0) return plan_default_context(e, err);
-    HTH_TRY(lower(e, context, err));
-    uint64_t sum = state_terms(e);
-    return sum <= e->budget ? HEARTH_OK : over_budget(e, sum, err);
+    return lower(e, context, err);
+}
+
+hearth_status hth_engine_plan_memory(hearth_engine *e, const hearth_options *options, hearth_error *err) {
+    uint64_t memory = (uint64_t)hth_option_int(options, HTH_OPTION_MEMORY);
+    bool chosen = hth_option_int(options, HTH_OPTION_CTX) > 0;
+    e->budget = memory ? memory : hth_memory_allowed_at("");
+    for (;;) {
+        int64_t context = e->limits.context;
+        uint64_t sum = state_terms(e);
+        if (sum <= e->budget) return HEARTH_OK;
+        if (chosen || context <= LEAST_DEFAULT_CONTEXT) return over_budget(e, sum, err);
+        HTH_TRY(lower(e, context / 2 > LEAST_DEFAULT_CONTEXT ? context / 2 : LEAST_DEFAULT_CONTEXT, err));
+    }
 }

@@ -107,7 +107,10 @@ hearth_status hth_engine_prepare(hearth_engine *e, const hearth_open_request *re
     HTH_TRY(open_file(e, err));
     HTH_TRY(make_program(e, err));
     HTH_TRY(open_backend(e, err));
-    HTH_TRY(begin(e, "kernels and plan", err));
+    HTH_TRY(begin(e, "kernels", err));
+    HTH_TRY(hth_engine_bind(e, request->options, err));
+    end(e, 0);
+    HTH_TRY(begin(e, "plan", err));
     HTH_TRY(hth_engine_plan_memory(e, request->options, err));
     end(e, 0);
     return HEARTH_OK;
