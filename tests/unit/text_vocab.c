@@ -164,7 +164,7 @@ static void forced_pre_tokenizer(void **state) {
     close_file(&o);
     options.pre = "nor-this";
     open_file(&o, &f, &options);
-    assert_int_equal(o.status, HEARTH_UNSUPPORTED);
+    assert_int_equal(o.status, HEARTH_BAD_OPTION);
     assert_non_null(strstr(o.err.text, "nor-this"));
     close_file(&o);
     options.pre = "smollm";
