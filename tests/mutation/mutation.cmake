@@ -127,4 +127,27 @@ if(NOT HEARTH_SANITIZE)
   hearth_mutant(experts_weights_read_row_by_row TEST work SOURCE backends/cpu/experts.c
     FROM "s->products[HTH_EXPERT_DOWN].run(&a, 0, c1 - c0, 0, p1 - p0, w->linear);"
     TO "for (int r = 0; r < p1 - p0; r++) s->products[2].run(&a, 0, c1 - c0, r, r + 1, w->linear);")
+
+  # Weights that arrive while an engine is opened and used.
+  hearth_mutant_test(arrival ${PROJECT_SOURCE_DIR}/tests/unit/arrival_test.c)
+  hearth_mutant(frontier_moved_by_any_piece TEST arrival SOURCE engine/arrival.c
+    FROM "while (a->in_order < a->count && a->done[a->in_order]) a->in_order++;" TO "a->in_order = i + 1;")
+  hearth_mutant(frontier_a_window_early TEST arrival SOURCE engine/arrival.c
+    FROM "order->piece, before, after);" TO "order->piece, after, after);")
+  hearth_mutant_test(open ${PROJECT_SOURCE_DIR}/tests/contract/open.c)
+  hearth_mutant(pass_before_its_weights TEST open SOURCE backends/cpu/run.c
+    FROM "hth_frontier_wait(pass->arrivals, stage->ops);" TO "(void)hth_frontier_wait;")
+  hearth_mutant(weights_that_fail_are_not_missed TEST open SOURCE engine/open.c
+    FROM "if (a->failure.status == HEARTH_OK) return HEARTH_OK; if (err) *err = a->failure; return a->failure.status;"
+    TO "(void)err; return HEARTH_OK;")
+  foreach(mutant pass_before_its_weights weights_that_fail_are_not_missed)
+    target_link_options(mutant_${mutant} PRIVATE -Wl,--wrap=pread)
+  endforeach()
+
+  # A plan that is not what is taken, and advice that does not fit.
+  hearth_mutant_test(plan ${PROJECT_SOURCE_DIR}/tests/contract/plan.c)
+  hearth_mutant(plan_without_keys_and_values TEST plan SOURCE backends/cpu/memory.c
+    FROM "if (counted.used == 0 && !counted.overflow) continue;" TO "if (i == 0) continue;")
+  hearth_mutant(advice_one_step_too_large TEST plan SOURCE engine/memory.c
+    FROM "return low * step;" TO "return (low + 1) * step;")
 endif()
