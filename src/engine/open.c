@@ -164,7 +164,7 @@ static const char residency[] = "residency";
 static hearth_status start_residency(hearth_engine *e, hearth_error *err) {
     HTH_TRY(report(e, residency, err));
     e->residency_row = hth_ledger_aside(&e->ledger, residency);
-    return hth_residency_start(&e->residency, e->program, err);
+    return hth_residency_start(&e->residency, e->program, e->type->threads(e->backend), err);
 }
 
 /* All weights are there, or never will be: write the row. */

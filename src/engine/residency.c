@@ -26,7 +26,8 @@
 #endif
 
 enum {
-    MAPPERS = 2,          /* threads that map what the page cache has */
+    MAPPERS = 2, /* threads that map what the page cache has, where cores are left for them */
+    MANY_CORES = 4,
     READERS = 4,          /* threads that read around the page cache */
     IDLE_MS = 1000,       /* a call after so long a pause looks whether weights are still there */
     ROW_PAGES = 16,       /* pages that a row of an embedding table may lie in */
@@ -60,11 +61,17 @@ static hearth_status lost(const hth_residency *r, const hth_piece *piece, hearth
                     hth_gguf_file_at(r->gguf, piece->file)->path, (unsigned long long)piece->from);
 }
 
+/* Whether a piece has a part of the table that was set aside for single rows. */
+static bool is_set_aside(const hth_residency *r, const hth_piece *piece) {
+    return r->table.row_bytes && piece->file == r->table.file && piece->from < r->table.offset + r->table.bytes &&
+           piece->to > r->table.offset;
+}
+
 static hearth_status bring_mapped(void *context, const hth_piece *piece, hearth_error *err) {
     const hth_residency *r = context;
     unsigned char *start = (unsigned char *)r->files[piece->file].base + piece->from;
     size_t size = (size_t)(piece->to - piece->from);
-    (void)madvise(start, size, MADV_NORMAL); /* where a table was set aside for single rows */
+    if (is_set_aside(r, piece)) (void)madvise(start, size, MADV_NORMAL);
     if (madvise(start, size, MADV_POPULATE_READ) != 0) {
         if (errno == ENOMEM) return hth_fail(err, HEARTH_NO_MEMORY, "no memory for %zu bytes of weights", size);
         if (errno != EINVAL) return lost(r, piece, err);
@@ -92,6 +99,7 @@ static void find_tables(hth_residency *r, const hth_program *p) {
         if (p->tensors[op->in[0]].input != HTH_INPUT_TOKENS || r->table.row_bytes) continue;
         r->table.file = t->weight.file;
         r->table.offset = t->weight.offset;
+        r->table.bytes = t->weight.bytes;
         r->table.row_bytes = t->weight.bytes / (uint64_t)t->dims[1].n;
         r->table.arrives = is_linear_weight(p, op->weight[0]);
     }
@@ -278,7 +286,7 @@ static hearth_status start_keeper(hth_residency *r, hearth_error *err) {
 
 /* ---- The life of it ---- */
 
-hearth_status hth_residency_start(hth_residency *r, const hth_program *program, hearth_error *err) {
+hearth_status hth_residency_start(hth_residency *r, const hth_program *program, int cores, hearth_error *err) {
     const hth_arrival_order order = {.wanted = r->copy || r->lock ? wanted_all : wanted_mapped,
                                      .window = (uint64_t)16 << 20,
                                      .piece = (uint64_t)4 << 20};
@@ -287,7 +295,7 @@ hearth_status hth_residency_start(hth_residency *r, const hth_program *program, 
     HTH_TRY(start_keeper(r, err));
     if (r->copy) return hth_arrival_start(&r->arrival, READERS, bring_read, r, err);
     find_tables(r, program);
-    return hth_arrival_start(&r->arrival, is_cached(r) ? MAPPERS : 1, bring_mapped, r, err);
+    return hth_arrival_start(&r->arrival, cores >= MANY_CORES && is_cached(r) ? MAPPERS : 1, bring_mapped, r, err);
 }
 
 uint64_t hth_residency_outstanding(const hth_residency *r) {

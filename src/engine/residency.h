@@ -21,8 +21,8 @@ typedef struct hth_residency {
     uint64_t last_use_ns;
     struct { /* the table of token embeddings, where it is mapped: its rows are read as they are asked for */
         int file;
-        uint64_t offset, row_bytes; /* row_bytes 0: there is none */
-        bool arrives;               /* all of it, since a linear reads it too */
+        uint64_t offset, bytes, row_bytes; /* row_bytes 0: there is none */
+        bool arrives;                      /* all of it, since a linear reads it too */
     } table;
     hth_arrival arrival;
     struct { /* option keep-warm: a thread that looks after the weights between calls */
@@ -38,8 +38,9 @@ typedef struct hth_residency {
 hearth_status hth_residency_create(hth_residency *residency, const hth_gguf *gguf, const hearth_options *options,
                                    hearth_error *err);
 
-/* Start the threads that make the weights of the program present, and the one that keeps them so. */
-hearth_status hth_residency_start(hth_residency *residency, const hth_program *program, hearth_error *err);
+/* Start the threads that make the weights of the program present, and the one that keeps them so. cores: what they and
+ * the rest of open share. */
+hearth_status hth_residency_start(hth_residency *residency, const hth_program *program, int cores, hearth_error *err);
 
 /* Bytes of weights that are still to arrive. */
 uint64_t hth_residency_outstanding(const hth_residency *residency);
