@@ -377,7 +377,7 @@ static const hth_str *add_strings(hth_work *w, const hth_str *a, const hth_str *
 }
 
 bool hth_binary(hth_work *w, int sign, hth_value a, hth_value b, hth_value *out) {
-    int64_t x, y;
+    int64_t x = 0, y = 0;
     double real_a, real_b;
     if (sign == HTH_S_TILDE) {
         const hth_str *left = hth_text_of(w, a); /* markup or not, the result is none */

@@ -1,12 +1,13 @@
 /* Many rows (prefill): columns by a slice of k are unpacked into panels in the scratch, and all rows pass over them.
  *
- * A panel (16 columns) and a strip of rows stay in the first cache together, the four panels of a group and the sums in
- * the second. This is the walk; the tiles, which do the work, are the including tier's: one for each way to multiply
+ * A panel (16 columns) and a strip of rows stay in the first cache together, the panels of a group and the sums in the
+ * second. This is the walk; the tiles, which do the work, are the including tier's: one for each way to multiply
  * and each height, shared by the formats that multiply alike.
  *
  * Included once by each tier that has it, after
  *   enum { KIND, STRIP }                 how its tiles multiply (a products_kind), and the rows of a strip;
  *   enum { MOST_ROWS, PANELS }           tiles have 1 to MOST_ROWS rows and PANELS (1 or 2) panels side by side;
+ *   enum { GROUP }                       panels that a strip passes over in turn: a multiple of PANELS, at most 4;
  *   many_format32, many_format256        what it unpacks a format by, and
  *   #define MANY_FORMAT(name)            that of a format. */
 #include <string.h>
@@ -16,7 +17,6 @@
 
 enum {
     PANEL = 16,  /* columns of a panel */
-    GROUP = 4,   /* panels that a strip of rows passes over in turn */
     SLICE = 512, /* k of a panel, at most */
     ROWS = 512,  /* rows whose sums the scratch holds from slice to slice */
     SIDES = SLICE / 32
@@ -24,7 +24,7 @@ enum {
 
 enum { PANEL32_BYTES = SLICE / 32 * sizeof(panel32), PANEL256_BYTES = SLICE / 256 * sizeof(panel256) };
 enum { PANEL_BYTES = (int)PANEL32_BYTES > (int)PANEL256_BYTES ? (int)PANEL32_BYTES : (int)PANEL256_BYTES };
-enum { SIDES_BYTES = STRIP * SIDES * sizeof(int32_t), SUMS_BYTES = ROWS * PANEL * sizeof(float) };
+enum { SIDES_BYTES = 2 * STRIP * SIDES * sizeof(int32_t), SUMS_BYTES = ROWS * PANEL * sizeof(float) };
 _Static_assert(GROUP *(PANEL_BYTES + SUMS_BYTES) + SIDES_BYTES <= HTH_LINEAR_SCRATCH, "scratch");
 
 /* What goes with a block of 32 of a row beside its q. */
@@ -134,6 +134,11 @@ static void unpack(const many_format *f, const hth_linear *a, int64_t c, int64_t
     f->unpack(column, blocks, ahead, panel);
 }
 
+/* Up to so many rows a strip more is not worth passing over the panels again. */
+static bool is_single_strip(int64_t rows) {
+    return rows <= 2 * STRIP;
+}
+
 /* Rows r0..r1-1 (at most ROWS) of a group of panels, slice by slice. Memory is read in one stream: while a group is
  * unpacked, the next one is fetched. */
 static void group(const many_format *f, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1,
@@ -143,12 +148,13 @@ static void group(const many_format *f, const hth_linear *a, int64_t c0, int64_t
     side *sides = (side *)(scratch + GROUP * (PANEL_BYTES + SUMS_BYTES));
     const int64_t blocks = a->q->blocks, most = SLICE / a->q->block, panels = (c1 - c0 + TILE - 1) / TILE * PANELS;
     const char *ahead = (const char *)a->w + c1 * a->row_bytes;
+    const int64_t together = is_single_strip(r1 - r0) ? r1 - r0 : STRIP;
     for (int64_t b = 0, left = (blocks + most - 1) / most, n; b < blocks; b += n, left--) {
         n = (blocks - b + left - 1) / left; /* slices of equal length, not a short one at the end */
         for (int64_t p = 0; p < panels; p++, ahead += n * PANEL * f->bytes)
             unpack(f, a, c0 + p * PANEL, c1, b, n, ahead, scratch + p * PANEL_BYTES);
-        for (int64_t r = r0; r < r1; r += STRIP) {
-            place at = {r, r1 - r < STRIP ? r1 : r + STRIP, 0, 0, b, n};
+        for (int64_t r = r0; r < r1; r += together) {
+            place at = {r, r1 - r < together ? r1 : r + together, 0, 0, b, n};
             if (a->q->block == 32) strip_sides(f, a->q, at, sides);
             for (int64_t p = 0; p < panels; p += PANELS) {
                 at.c = c0 + p * PANEL;
@@ -162,7 +168,7 @@ static void group(const many_format *f, const hth_linear *a, int64_t c0, int64_t
 /* A single strip passes over each panel once: then panels are best used while they are in the first cache. */
 static void many(const many_format *f, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1,
                  void *scratch) {
-    const int64_t columns = (r1 - r0 <= STRIP ? PANELS : GROUP) * PANEL;
+    const int64_t columns = (is_single_strip(r1 - r0) ? PANELS : GROUP) * PANEL;
     fetch((const char *)a->w + c0 * a->row_bytes, (c1 - c0 < columns ? c1 - c0 : columns) * a->row_bytes);
     for (int64_t r = r0; r < r1; r += ROWS)
         for (int64_t c = c0; c < c1; c += columns)

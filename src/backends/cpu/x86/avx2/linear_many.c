@@ -6,7 +6,7 @@
 #include "backends/cpu/x86/avx2/linear.h"
 #include "backends/cpu/x86/panel.h"
 
-enum { KIND = PRODUCTS_16, STRIP = 16, MOST_ROWS = 4, PANELS = 1 };
+enum { KIND = PRODUCTS_16, STRIP = 16, MOST_ROWS = 4, PANELS = 1, GROUP = 4 };
 
 typedef format32 many_format32;
 typedef format256 many_format256;

@@ -2,7 +2,7 @@
 #include "backends/cpu/x86/avxvnni/linear.h"
 #include "backends/cpu/x86/unpack256.h"
 
-enum { STRIP = 24, MOST_ROWS = 6, PANELS = 1, VECTORS = 2 };
+enum { STRIP = 24, MOST_ROWS = 6, PANELS = 1, GROUP = 4, VECTORS = 2 };
 #define HEIGHT_LIST(X, ...)                                                                                            \
     X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)
 
