@@ -17,6 +17,7 @@ endfunction()
 
 hearth_find_library(UTF8PROC libutf8proc libutf8proc-dev)
 hearth_find_library(JANSSON jansson libjansson-dev)
+hearth_find_library(LIBEDIT libedit libedit-dev) # the program only
 if(HEARTH_TESTS)
   hearth_find_library(CMOCKA cmocka libcmocka-dev)
 endif()

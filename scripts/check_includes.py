@@ -50,7 +50,7 @@ SYSTEM = set("""
     stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h stdnoreturn.h string.h time.h
     dirent.h fcntl.h ftw.h poll.h pthread.h sched.h spawn.h strings.h termios.h unistd.h dlfcn.h elf.h getopt.h
     sys/auxv.h sys/ioctl.h sys/mman.h sys/random.h sys/resource.h sys/stat.h sys/statfs.h sys/syscall.h sys/sysinfo.h
-    malloc.h sys/time.h sys/types.h sys/uio.h sys/wait.h sys/vfs.h linux/futex.h linux/magic.h""".split())
+    malloc.h wchar.h sys/time.h sys/types.h sys/uio.h sys/wait.h sys/vfs.h linux/futex.h linux/magic.h""".split())
 # Instruction-set headers: kernels, the processor probe and the thread set-up (MXCSR) only.
 MACHINE = {"immintrin.h", "x86intrin.h", "xmmintrin.h", "emmintrin.h", "nmmintrin.h", "cpuid.h", "arm_neon.h"}
 MACHINE_FOLDERS = ("src/backends/cpu/x86/", "src/backends/cpu/arm/", "src/base/", "tests/kernels/", "tests/bench/")

@@ -45,3 +45,5 @@ model=$(scripts/fetch_models.sh smollm2)
 say "answer"
 echo "build/release/hearth run -m $model -n 128 --seed 1 -p '$question'" >&2
 build/release/hearth run -m "$model" -n 128 --seed 1 -p "$question"
+
+say "to go on talking: build/release/hearth chat"

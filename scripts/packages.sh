@@ -17,6 +17,7 @@ build ninja-build        has ninja
 build pkg-config         has pkg-config
 build libutf8proc-dev    library libutf8proc
 build libjansson-dev     library jansson
+build libedit-dev        library libedit
 fetch python3            has python3
 fetch python3-pip        python3 -m pip --version
 fetch ca-certificates    test -e /etc/ssl/certs/ca-certificates.crt

@@ -315,6 +315,11 @@ static hearth_status set_cache_folder(hearth_options *options, hearth_error *err
     return status;
 }
 
+bool hth_environment_has_colours(void) {
+    const char *refused = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    return !(refused && refused[0]) && terminal && terminal[0] && strcmp(terminal, "dumb") != 0;
+}
+
 hearth_status hearth_options_read_environment(hearth_options *options, hearth_error *err) {
     if (!options) return hth_fail(err, HEARTH_BAD_ARGUMENT, "no options object to read the environment into");
     for (char **entry = environ; entry && *entry; entry++)

@@ -93,6 +93,10 @@ size_t hth_name_distance(const char *a, const char *b);
 /* True when a distance is small enough for a name to be worth suggesting. */
 bool hth_name_is_near(const char *name, size_t distance);
 
+/* Whether the environment lets a terminal be written to in colours: NO_COLOR is empty or not there, and TERM names a
+ * terminal that has them. */
+bool hth_environment_has_colours(void);
+
 /* Numbers as the options are written, whatever the process's locale: false when text is not one, or does not fit. A
  * whole number of bytes may end in k, m, g or t (powers of 1024), with or without "b" or "ib". */
 bool hth_parse_int(const char *text, bool bytes, int64_t *out);

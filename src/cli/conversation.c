@@ -82,6 +82,20 @@ bool hth_conversation_add_answer(hth_conversation *c, const hearth_output_result
     return false;
 }
 
+bool hth_conversation_set_system(hth_conversation *c, const char *text, size_t size) {
+    hth_message m = {.role = HTH_SYSTEM};
+    bool has = c->count > 0 && c->messages[0].role == HTH_SYSTEM;
+    if (text && (!copy_text(&m.content, text, size) || (!has && !add_message(c, HTH_SYSTEM)))) {
+        free_message(&m);
+        return false;
+    }
+    if (has) free_message(&c->messages[0]);
+    if (text && !has) memmove(c->messages + 1, c->messages, (c->count - 1) * sizeof m);
+    if (text) c->messages[0] = m;
+    else if (has) memmove(c->messages, c->messages + 1, --c->count * sizeof m);
+    return true;
+}
+
 void hth_conversation_cut(hth_conversation *c, size_t count) {
     while (c->count > count) free_message(&c->messages[--c->count]);
 }

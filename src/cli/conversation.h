@@ -15,7 +15,7 @@ typedef struct hth_call {
 
 typedef struct hth_message {
     hth_role role;
-    hth_text content;   /* UTF-8 */
+    hth_text content;   /* UTF-8, with room for a NUL */
     hth_text reasoning; /* of an answer; size 0: none */
     hth_call *calls;    /* of tools, by an answer */
     size_t n_calls;
@@ -30,6 +30,8 @@ typedef struct hth_conversation {
  * conversation is as it was. */
 bool hth_conversation_add(hth_conversation *c, hth_role role, const char *text, size_t size);
 bool hth_conversation_add_answer(hth_conversation *c, const hearth_output_result *answer);
+/* The system message, which is the first one, becomes a copy of the text (NULL: there is none any more). */
+bool hth_conversation_set_system(hth_conversation *c, const char *text, size_t size);
 /* Keep the first `count` messages. */
 void hth_conversation_cut(hth_conversation *c, size_t count);
 void hth_conversation_free(hth_conversation *c);

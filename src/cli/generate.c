@@ -70,8 +70,8 @@ static int prompt_progress(void *context, int64_t done, int64_t total) {
 static hearth_status compute_prompt(hth_generation *g, const float **logits, hearth_error *err) {
     uint64_t start = hth_now_ns();
     hearth_engine_set_progress(g->engine, prompt_progress, NULL);
-    hearth_status status =
-        hearth_session_sync(g->session, g->prompt.ids, (int64_t)g->prompt.count, NULL, 0, logits, &g->sync, err);
+    hearth_status status = hearth_session_sync(g->session, g->prompt.ids, (int64_t)g->prompt.count, g->marks,
+                                               g->mark_count, logits, &g->sync, err);
     hearth_engine_set_progress(g->engine, NULL, NULL);
     hth_progress_end();
     g->prompt_ms = hth_ms_since(start);

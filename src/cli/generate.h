@@ -33,7 +33,9 @@ typedef struct hth_generation {
     hearth_stop_matcher *stops; /* NULL: none */
     hearth_matcher *matcher;    /* what the sampler may choose; NULL: anything */
     hth_tokens prompt;          /* at least one token */
-    int64_t most;               /* tokens to generate */
+    hearth_mark *marks;         /* to leave in the prompt; NULL: none */
+    size_t mark_count;
+    int64_t most; /* tokens to generate */
     hth_emit_fn *emit;
     void *emit_context;
     hearth_token *tokens; /* room for `most`, or for one more than the session can hold; filled */

@@ -13,7 +13,7 @@ static const struct {
     const char *summary;
 } verbs[] = {
     {"run", hth_verb_run, "answer a message, or complete a text"},
-    {"chat", NULL, "talk to a model"},
+    {"chat", hth_verb_chat, "talk to a model"},
     {"serve", NULL, "serve models over HTTP"},
     {"explain", hth_verb_explain, "what opening a model would do: program, plan, kernels, options"},
     {"inspect", hth_verb_inspect, "what is in a GGUF file: metadata, tensors"},

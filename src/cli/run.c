@@ -1,16 +1,13 @@
 /* `hearth run`: one completion. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/options.h"
-#include "base/status.h"
 #include "base/utf8.h"
 #include "cli/args.h"
 #include "cli/chat_template.h"
-#include "cli/constrain.h"
+#include "cli/choosing.h"
 #include "cli/conversation.h"
 #include "cli/generate.h"
 #include "cli/input.h"
@@ -25,11 +22,10 @@
 enum { DEFAULT_TOKENS = 256 };
 
 typedef struct run_flags {
-    const char *prompt, *file, *grammar, *schema, *system, *template;
+    const char *prompt, *file, *system, *template;
     int64_t n;
     const char *svg;
-    bool raw, greedy, no_special, no_bos, show_special, ignore_end, ledger;
-    hth_list stops, biases;
+    bool raw, no_special, no_bos, show_special, ledger;
 } run_flags;
 
 /* Everything a run holds; run_free copes with any part of it missing. */
@@ -41,10 +37,8 @@ typedef struct run_state {
     hth_chat_template template;
     hearth_tokenizer *tokenizer; /* until the engine has it */
     hth_generation generation;
-    hth_constrained constrained;
-    int64_t room; /* tokens that the session can hold after the prompt, or that are asked for */
-    hearth_logit_bias *bias;
-    size_t n_bias;
+    hth_choosing choosing;
+    int64_t room;  /* tokens that the session can hold after the prompt, or that are asked for */
     hth_text text; /* what was generated, kept for --json */
     size_t text_capacity;
     double open_ms;
@@ -60,13 +54,10 @@ static const char notes[] =
     "grammar or schema lets nothing follow, or when the context is full; --json says which. Ctrl-C ends it too: the\n"
     "text so far stands, and the exit status is 0.";
 
-static int check_flags(const run_flags *f) {
-    if (f->grammar && f->schema)
-        hth_complain("the constraint comes from --grammar or from --json-schema, not from both");
-    else if (f->raw && (f->system || f->template))
-        hth_complain("%s has no effect with --raw", f->system ? "--system" : "--template");
-    else if (!hth_list_without_empty(&f->stops)) hth_complain("--stop: a stop string has a byte at least");
-    else return HTH_EXIT_OK;
+static int check_flags(run_state *r) {
+    const run_flags *f = &r->flags;
+    if (!f->raw || !(f->system || f->template)) return hth_choosing_check(&r->choosing, &r->args);
+    hth_complain("%s has no effect with --raw", f->system ? "--system" : "--template");
     return HTH_EXIT_USAGE;
 }
 
@@ -77,14 +68,7 @@ static bool parse_flags(int argc, char **argv, run_state *r, int *status) {
         {'p', "prompt", NULL, HTH_FLAG_TEXT, &f->prompt, "TEXT", "the message or text; -: standard input", 0, 0},
         {'f', "file", NULL, HTH_FLAG_TEXT, &f->file, "FILE", "read it from a file; default: standard input", 0, 0},
         {'n', "tokens", "n-predict", HTH_FLAG_INT, &f->n, "N", "tokens to generate at most (256)", 0, INT64_MAX},
-        {0, "greedy", NULL, HTH_FLAG_SWITCH, &f->greedy, NULL, "the same as --temp 0", 0, 0},
-        {0, "stop", NULL, HTH_FLAG_LIST, &f->stops, "TEXT", "end before this text; may be given several times", 0, 0},
-        {0, "logit-bias", NULL, HTH_FLAG_LIST, &f->biases, "ID=X", "add X to a token's logit; -inf forbids it", 0, 0},
-        {0, "ignore-eos", NULL, HTH_FLAG_SWITCH, &f->ignore_end, NULL, "forbid the tokens that end a text", 0, 0},
-        {0, "grammar", "grammar-file", HTH_FLAG_TEXT, &f->grammar, "FILE", "write only what this GBNF grammar allows",
-         0, 0},
-        {0, "json-schema", "json-schema-file", HTH_FLAG_TEXT, &f->schema, "FILE", "write only JSON of this schema", 0,
-         0},
+        HTH_CHOOSING_FLAGS(&r->choosing),
         {0, "system", "system-prompt", HTH_FLAG_TEXT, &f->system, "TEXT|@FILE", "a system message in front", 0, 0},
         {0, "template", "chat-template-file", HTH_FLAG_TEXT, &f->template, "FILE",
          "a chat template in place of the model's own", 0, 0},
@@ -104,38 +88,15 @@ static bool parse_flags(int argc, char **argv, run_state *r, int *status) {
         .flags = flags,
         .n_flags = sizeof flags / sizeof *flags};
     if (!hth_args_parse(&command, argc, argv, &r->args, status)) return false;
-    if (f->greedy) hearth_options_set(r->args.options, "temp", "0", NULL);
     if (f->prompt && strcmp(f->prompt, "-") == 0 && !f->file) {
         f->prompt = NULL;
         f->file = "-";
     }
-    *status = check_flags(f);
+    *status = check_flags(r);
     return *status == HTH_EXIT_OK;
 }
 
 /* ---- Preparation ---- */
-
-static int parse_biases(run_state *r) {
-    r->bias = calloc(r->flags.biases.count + 1, sizeof *r->bias);
-    if (!r->bias) return hth_out_of_memory();
-    for (size_t i = 0; i < r->flags.biases.count; i++) {
-        const char *text = r->flags.biases.items[i], *equals = strchr(text, '=');
-        char id[16];
-        int64_t token;
-        double bias;
-        bool good = equals && equals - text < (ptrdiff_t)sizeof id;
-        if (good) snprintf(id, sizeof id, "%.*s", (int)(equals - text), text);
-        good = good && hth_parse_int(id, false, &token) && token >= 0 && token <= INT32_MAX;
-        if (good && strcmp(equals + 1, "-inf") == 0) bias = -INFINITY;
-        else good = good && hth_parse_float(equals + 1, &bias);
-        if (!good) {
-            hth_complain("--logit-bias: '%s' is not ID=X, X a number or -inf", text);
-            return HTH_EXIT_USAGE;
-        }
-        r->bias[r->n_bias++] = (hearth_logit_bias){(hearth_token)token, (float)bias};
-    }
-    return HTH_EXIT_OK;
-}
 
 /* One prompt and one row of logits at a time: what is planned for more would be made present for nothing. */
 static int choose_defaults(run_state *r, int64_t count) {
@@ -205,8 +166,7 @@ static int prepare_prompt(run_state *r) {
     int status = hth_open_tokenizer(&r->args, r->path, &r->tokenizer);
     if (status != HTH_EXIT_OK) return status;
     status = encode_prompt(r);
-    if (status == HTH_EXIT_OK && (r->flags.grammar || r->flags.schema))
-        status = hth_constrain(r->flags.grammar, r->flags.schema, r->tokenizer, &r->constrained);
+    if (status == HTH_EXIT_OK) status = hth_choosing_prepare(&r->choosing, r->tokenizer);
     if (status != HTH_EXIT_OK) return status;
     if (g->prompt.count == 0) {
         hth_complain("the prompt has no tokens");
@@ -233,47 +193,23 @@ static int prepare_prompt(run_state *r) {
     return g->tokens ? HTH_EXIT_OK : hth_out_of_memory();
 }
 
-static int forbid_ends(run_state *r) {
-    const hearth_tokenizer *tokenizer = hearth_engine_tokenizer(r->generation.engine);
-    int32_t size = hearth_tokenizer_size(tokenizer);
-    hearth_logit_bias *grown = realloc(r->bias, (r->n_bias + (size_t)size + 1) * sizeof *grown);
-    if (!grown) return hth_out_of_memory();
-    r->bias = grown;
-    for (int32_t id = 0; id < size; id++)
-        if (hearth_tokenizer_ends_generation(tokenizer, id)) r->bias[r->n_bias++] = (hearth_logit_bias){id, -INFINITY};
-    return HTH_EXIT_OK;
-}
-
-static hearth_status make_stops(run_state *r, hearth_error *err) {
-    const hth_list *list = &r->flags.stops;
-    if (list->count == 0) return HEARTH_OK;
-    size_t *sizes = malloc(list->count * sizeof *sizes);
-    if (!sizes) return hth_fail(err, HEARTH_NO_MEMORY, "out of memory");
-    for (size_t i = 0; i < list->count; i++) sizes[i] = strlen(list->items[i]);
-    hearth_status status = hearth_stop_matcher_create(list->items, sizes, list->count, &r->generation.stops, err);
-    free(sizes);
-    return status;
-}
-
 static int open_all(run_state *r) {
     hth_generation *g = &r->generation;
     uint64_t start = hth_now_ns();
     int status = hth_open_engine_with(&r->args, r->path, &r->tokenizer, &g->engine);
     r->open_ms = hth_ms_since(start);
-    if (status == HTH_EXIT_OK && r->flags.ignore_end) status = forbid_ends(r);
     if (status != HTH_EXIT_OK) return status;
     hearth_model_info info;
     hearth_engine_info(g->engine, &info);
     hearth_error err = {HEARTH_OK, ""};
     if (hearth_session_create(g->engine, &g->session, &err) != HEARTH_OK ||
-        hearth_sampler_create(r->args.options, info.vocab, (int64_t)g->prompt.count + r->room, r->bias, r->n_bias,
-                              &g->sampler, &err) != HEARTH_OK ||
+        hth_choosing_sampler(&r->choosing, r->args.options, info.vocab, (int64_t)g->prompt.count + r->room, &g->sampler,
+                             &err) != HEARTH_OK ||
         hearth_detokenizer_create(hearth_engine_tokenizer(g->engine), r->flags.show_special, &g->detokenizer, &err) !=
             HEARTH_OK ||
-        make_stops(r, &err) != HEARTH_OK ||
-        hearth_sampler_set_matcher(g->sampler, r->constrained.matcher, &err) != HEARTH_OK)
+        hth_choosing_stops(&r->choosing, &g->stops, &err) != HEARTH_OK)
         return hth_complain_error(&err);
-    g->matcher = r->constrained.matcher;
+    g->matcher = r->choosing.constrained.matcher;
     return HTH_EXIT_OK;
 }
 
@@ -317,7 +253,7 @@ static void report_json(const run_state *r) {
     hth_json_int(&json, "seed", hearth_sampler_seed(g->sampler));
     hth_json_int(&json, "prompt_tokens", (int64_t)g->prompt.count);
     hth_json_int(&json, "generated_tokens", g->count);
-    if (r->constrained.constraint) hth_constrained_report(&r->constrained, &json);
+    if (r->choosing.constrained.constraint) hth_constrained_report(&r->choosing.constrained, &json);
     hth_json_open(&json, "timings", '{');
     hth_report_measure(&json, "open_ms", r->open_ms);
     hth_report_measure(&json, "prompt_ms", g->prompt_ms);
@@ -365,27 +301,23 @@ static void run_free(run_state *r) {
     hearth_stop_matcher_free(&g->stops);
     hearth_detokenizer_free(&g->detokenizer);
     hearth_sampler_free(&g->sampler);
-    hth_constrained_free(&r->constrained);
+    hth_choosing_free(&r->choosing);
     hth_chat_template_free(&r->template);
     hearth_session_free(&g->session);
     hearth_engine_close(&g->engine);
     hearth_tokenizer_close(&r->tokenizer);
     free(g->tokens);
     free(g->prompt.ids);
-    free(r->bias);
     free(r->prompt.data);
     free(r->text.data);
-    hth_list_free(&r->flags.stops);
-    hth_list_free(&r->flags.biases);
     hth_args_free(&r->args);
 }
 
 int hth_verb_run(int argc, char **argv) {
-    run_state r = {.n_bias = 0};
+    run_state r = {.room = 0};
     int status;
     if (parse_flags(argc, argv, &r, &status)) {
-        status = parse_biases(&r);
-        if (status == HTH_EXIT_OK) status = hth_find_model(&r.args, r.path);
+        status = hth_find_model(&r.args, r.path);
         if (status == HTH_EXIT_OK) status = hth_read_text(r.flags.prompt, r.flags.file, &r.prompt);
         if (status == HTH_EXIT_OK) status = prepare_prompt(&r);
         if (status == HTH_EXIT_OK) status = open_all(&r);

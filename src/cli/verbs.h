@@ -9,6 +9,7 @@ enum {
 };
 
 int hth_verb_run(int argc, char **argv);
+int hth_verb_chat(int argc, char **argv);
 int hth_verb_explain(int argc, char **argv);
 int hth_verb_inspect(int argc, char **argv);
 int hth_verb_tokenize(int argc, char **argv);

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from program import MODEL, ProgramTest, environment, hearth, main
 
-VERBS = ["run", "explain", "inspect", "tokenize", "detokenize", "template", "logits", "eval", "bench"]
-WITH_ENGINE = ["run", "explain", "logits", "eval", "bench"]
+VERBS = ["run", "chat", "explain", "inspect", "tokenize", "detokenize", "template", "logits", "eval", "bench"]
+WITH_ENGINE = ["run", "chat", "explain", "logits", "eval", "bench"]
 
 
 class Help(ProgramTest):
@@ -42,8 +42,7 @@ class Refusals(ProgramTest):
         self.refuse(2, "rnu", says="did you mean 'run'?")
         self.refuse(2, "frobnicate", says="unknown verb")
         self.refuse(2, "", says="unknown verb")
-        for verb in ("chat", "serve"):
-            self.refuse(2, verb, says="not there yet")
+        self.refuse(2, "serve", says="not there yet")
         self.refuse(2, "embed", says="embeddings are not supported")
 
     def test_unknown_flags(self):
@@ -90,7 +89,7 @@ class Refusals(ProgramTest):
 
 
 class Models(ProgramTest):
-    GIVEN = [["run", "-p", "a"], ["explain"], ["inspect"], ["tokenize", "-p", "a"], ["detokenize", "1"],
+    GIVEN = [["run", "-p", "a"], ["chat"], ["explain"], ["inspect"], ["tokenize", "-p", "a"], ["detokenize", "1"],
              ["logits", "--tokens", "1"], ["eval", "-p", "a"], ["bench", "--prompt", "1", "--gen", "1"]]
 
     def test_paths_that_are_no_models(self):
