@@ -25,6 +25,7 @@ progress() {
         printf '%s\n' "$line" >>"$log"
         [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
         local done=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]}
+        ((done > 0)) || continue
         if [ -t 2 ]; then
             printf '\rcompiled %s of %s files\033[K' "$done" "$all" >&2
         elif ((done * 4 / all != shown)); then
@@ -45,5 +46,5 @@ model=$(scripts/fetch_models.sh smollm2)
 say "answer"
 echo "build/release/hearth run -m $model -n 128 --seed 1 -p '$question'" >&2
 build/release/hearth run -m "$model" -n 128 --seed 1 -p "$question"
-
+echo
 say "to go on talking: build/release/hearth chat"

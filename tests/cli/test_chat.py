@@ -5,7 +5,9 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
+import subprocess
 import tempfile
 import termios
 import time
@@ -87,6 +89,30 @@ class Pipe(ProgramTest):
             self.assertEqual(one[0]["content"], two[1]["content"])
             self.assertEqual(one[0]["prompt_tokens"], two[1]["prompt_tokens"])
             self.assertGreater(two[1]["kept"], 10)  # where the first user's message began
+
+    def test_which_marks_stay(self):
+        """Of many turns those remain that going back far needs; a model with recurrent state shows it."""
+        turns = [REMEMBER, "Hello", "My name is Ada.", "Hello", "Hello", "Hello"]
+        args = ("--system", "My name is Ada.")
+        for model in (MODEL, HYBRID):
+            reset = self.answers(*turns, "/reset", "Hello", model=model, args=args)
+            self.assertGreaterEqual(reset[-1]["kept"], 10)  # the system message
+            back = self.answers(*turns, "/back 3", QUESTION, model=model, args=args)
+            self.assertEqual(back[-1]["content"], ANSWER)
+            self.assertGreaterEqual(back[-1]["kept"], back[2]["prompt_tokens"])
+
+    def test_ctrl_c_ends_the_chat_with_what_was_said(self):
+        command = [PROGRAM, *CHAT, "--ignore-eos"]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env=environment())
+        process.stdin.write(lines("Hello", "Hello"))
+        process.stdin.flush()
+        first = os.read(process.stdout.fileno(), 1)
+        process.send_signal(signal.SIGINT)
+        text, message = process.communicate(timeout=TIMEOUT)
+        self.assertEqual((process.returncode, message), (0, b""))
+        self.assertTrue((first + text).startswith(b"Hello"))
+        self.assertTrue(text.endswith(b"\n"))
 
     def test_any_number_of_slots_will_do(self):
         expected = [a["content"] for a in self.answers(REMEMBER, "Hello", "My name is Ada.", QUESTION, "/back 3",
