@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "cli/chat_input.h"
 #include "cli/interrupt.h"
 #include "cli/say.h"
@@ -115,6 +116,10 @@ static void greet(const hth_chat *c) {
 }
 
 static int say_message(hth_chat *c, hth_text text) {
+    if (!hth_utf8_is_valid(text.data, text.size)) {
+        hth_complain("the message is not UTF-8");
+        return HTH_EXIT_FAILED;
+    }
     if (!hth_conversation_add(&c->conversation, HTH_USER, text.data, text.size)) return hth_out_of_memory();
     hth_line_editor_remember(c->editor, text.data);
     return hth_chat_turn(c);

@@ -1,12 +1,14 @@
 #include "cli/input.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/options.h"
+#include "base/utf8.h"
 #include "cli/say.h"
 #include "cli/verbs.h"
 
@@ -67,7 +69,13 @@ int hth_read_text(const char *text, const char *file, hth_text *out) {
 
 int hth_read_text_or_file(const char *given, hth_text *out) {
     bool file = given[0] == '@' && given[1] != '@';
-    return file ? hth_read_text(NULL, given + 1, out) : hth_read_text(given + (given[0] == '@'), NULL, out);
+    int status = file ? hth_read_text(NULL, given + 1, out) : hth_read_text(given + (given[0] == '@'), NULL, out);
+    if (status != HTH_EXIT_OK) return status;
+    if (file && out->size > 0 && out->data[out->size - 1] == '\n') out->size--;
+    if (hth_utf8_is_valid(out->data, out->size)) return HTH_EXIT_OK;
+    hth_complain("%s is not UTF-8", file ? given + 1 : "the text");
+    free_text(out);
+    return HTH_EXIT_FAILED;
 }
 
 /* ---- Numbers ---- */

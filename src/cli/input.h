@@ -21,7 +21,7 @@ typedef struct hth_tokens {
  * are taken as they are, a last newline too. */
 int hth_read_text(const char *text, const char *file, hth_text *out);
 
-/* What is given as TEXT or @FILE; a text that begins with @ is written with two. */
+/* What is given as TEXT or @FILE (without its last newline), UTF-8; a text that begins with @ is written with two. */
 int hth_read_text_or_file(const char *given, hth_text *out);
 
 /* Ids separated by commas or blanks, brackets ignored. Between two commas has to be one. */

@@ -149,7 +149,7 @@ class Pipe(ProgramTest):
     def test_system_messages(self):
         told = self.answers("Hello", args=("--system", REMEMBER))[0]
         file = self.folder / "system"
-        file.write_text(REMEMBER)
+        file.write_text(REMEMBER + "\n")
         for messages in (("/system " + REMEMBER, "Hello"), (f"/system @{file}", "Hello"),
                          ("/system x", "Hello", "/system " + REMEMBER, "/retry")):
             self.assertEqual(self.answers(*messages)[-1]["prompt_tokens"], told["prompt_tokens"])
@@ -205,6 +205,11 @@ class Pipe(ProgramTest):
         self.refuse(1, *CHAT, stdin=lines("/reset now"), says="takes nothing")
         self.refuse(1, *CHAT, stdin=lines("/edit"), says="needs a terminal")
         self.refuse(1, *CHAT, stdin=lines("/system @/nowhere/x"), says="/nowhere/x")
+        self.refuse(1, *CHAT, stdin=b"a\xff\n", says="not UTF-8")
+        system = self.folder / "system"
+        system.write_bytes(b"\xff")
+        self.refuse(1, *CHAT, "--system", f"@{system}", says=f"{system} is not UTF-8")
+        self.refuse(1, *CHAT, stdin=lines(f"/system @{system}"), says=f"{system} is not UTF-8")
         self.refuse(2, *CHAT, "--stop", "", says="stop string")
         self.refuse(2, *CHAT, "--history", "x", says="terminal")
         self.refuse(1, *CHAT, "--logit-bias", "5000=1", says="5000")
