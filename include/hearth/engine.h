@@ -100,8 +100,9 @@ HEARTH_API const hearth_tokenizer *hearth_engine_tokenizer(const hearth_engine *
 
 /* One row of the bill that open paid. */
 typedef struct hearth_ledger_row {
-    const char *what;        /* "map and directory", "program", "tokenizer", "arenas", "residency", "warm pass" … */
-    double start_ms, end_ms; /* since open began; end 0: it is still going on (option early) */
+    const char *what;        /* "map", "directory", "program", "tokenizer", "arenas", "residency", "warm pass" … */
+    double start_ms, end_ms; /* since open began, or since the tokenizer did that was handed over; end 0: it is still
+                                going on (option early) */
     double exposed_ms;       /* time that open waited for this alone; exposed times sum to the total */
     uint64_t bytes;          /* mapped, allocated or read */
     uint64_t minor_faults, major_faults; /* page faults of the threads that did it */

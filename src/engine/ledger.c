@@ -45,6 +45,31 @@ void hth_ledger_end(hth_ledger *l, uint64_t bytes, uint64_t outstanding) {
     hth_ledger_charge(l, l->current);
 }
 
+void hth_ledger_paid(hth_ledger *l, const char *what, uint64_t ns, uint64_t bytes) {
+    hearth_ledger_row *row = add_row(l, what);
+    l->start_ns -= ns;
+    row->bytes = bytes;
+    row->start_ms = l->charged_ms;
+    row->exposed_ms = (double)ns * 1e-6;
+    l->charged_ms += row->exposed_ms;
+    row->end_ms = l->charged_ms;
+}
+
+void hth_ledger_split(hth_ledger *l, const char *what, uint64_t ns) {
+    hearth_ledger_row *rest = add_row(l, what), *first = &l->rows[l->current];
+    const double whole = first->exposed_ms, part = (double)ns * 1e-6 < whole ? (double)ns * 1e-6 : whole;
+    rest->start_ms = first->start_ms + part;
+    rest->end_ms = first->end_ms;
+    rest->exposed_ms = whole - part;
+    rest->minor_faults = first->minor_faults;
+    rest->major_faults = first->major_faults;
+    rest->outstanding = first->outstanding;
+    first->end_ms = rest->start_ms;
+    first->exposed_ms = part;
+    first->minor_faults = first->major_faults = 0;
+    l->current = l->count - 1;
+}
+
 size_t hth_ledger_aside(hth_ledger *l, const char *what) {
     add_row(l, what)->start_ms = hth_ledger_ms(l);
     return l->count - 1;

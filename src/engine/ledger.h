@@ -28,6 +28,13 @@ void hth_ledger_begin(hth_ledger *ledger, const char *what);
 /* End it. bytes: mapped, allocated or read; outstanding: bytes of weights that are still to arrive. */
 void hth_ledger_end(hth_ledger *ledger, uint64_t bytes, uint64_t outstanding);
 
+/* Add a row for what was paid before the clock started, as if it had been paid just before: the start moves back. Comes
+ * before any other row. */
+void hth_ledger_paid(hth_ledger *ledger, const char *what, uint64_t ns, uint64_t bytes);
+
+/* The row that just ended was two: after its first `ns` another one began, which had the faults. */
+void hth_ledger_split(hth_ledger *ledger, const char *what, uint64_t ns);
+
 /* Add a row for work that begins now on other threads; its index. Its end, bytes and faults are the caller's to fill.
  */
 size_t hth_ledger_aside(hth_ledger *ledger, const char *what);

@@ -57,13 +57,31 @@ static hearth_status find_file(hearth_engine *e, hearth_error *err) {
     return hth_fail(err, HEARTH_BAD_ARGUMENT, "the tokenizer given is of '%s', the model is '%s'", path, request->path);
 }
 
-static hearth_status open_file(hearth_engine *e, hearth_error *err) {
+static uint64_t file_bytes(const hearth_engine *e) {
     uint64_t bytes = 0;
-    HTH_TRY(begin(e, "map and directory", err));
+    for (int i = 0; i < hth_gguf_file_count(e->gguf); i++) bytes += hth_gguf_file_at(e->gguf, i)->size;
+    return bytes;
+}
+
+/* A tokenizer that came with the request has mapped the file before; what that cost, and its tables, is in the bill. */
+static hearth_status open_file(hearth_engine *e, hearth_error *err) {
+    const hearth_tokenizer *given = e->request->tokenizer;
+    uint64_t map_ns, directory_ns;
+    if (given) {
+        HTH_TRY(report(e, "map", err));
+        HTH_TRY(find_file(e, err));
+        hth_gguf_cost(e->gguf, &map_ns, &directory_ns);
+        hth_ledger_paid(&e->ledger, "map", map_ns, file_bytes(e));
+        hth_ledger_paid(&e->ledger, "directory", directory_ns, 0);
+        hth_ledger_paid(&e->ledger, "tokenizer", hth_tokenizer_build_ns(given), 0);
+        return hth_residency_create(&e->residency, e->gguf, e->request->options, err);
+    }
+    HTH_TRY(begin(e, "map", err));
     HTH_TRY(find_file(e, err));
     HTH_TRY(hth_residency_create(&e->residency, e->gguf, e->request->options, err));
-    for (int i = 0; i < e->residency.n_files; i++) bytes += e->residency.files[i].size;
-    end(e, bytes);
+    end(e, file_bytes(e));
+    hth_gguf_cost(e->gguf, &map_ns, &directory_ns);
+    hth_ledger_split(&e->ledger, "directory", map_ns);
     return HEARTH_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "gguf/internal.h"
 
 static hth_gguf *allocate(int file_count) {
@@ -131,13 +132,24 @@ hearth_status hth_gguf_open(const char *path, hth_gguf **out, hearth_error *err)
     *out = NULL;
     hth_map map;
     hth_gguf_part part;
+    const uint64_t start = hth_now_ns();
     HTH_TRY(hth_map_open(&map, path, err));
+    const uint64_t mapped = hth_now_ns();
     hearth_status status = hth_gguf_part_parse(&part, path, map.data, map.size, err);
     if (status == HEARTH_OK) status = open_all(path, &map, &part, out, err);
     if (status != HEARTH_OK) hth_gguf_close(out);
     hth_gguf_part_free(&part);
     hth_map_close(&map);
+    if (status == HEARTH_OK) {
+        (*out)->map_ns = mapped - start;
+        (*out)->directory_ns = hth_now_ns() - mapped;
+    }
     return status;
+}
+
+void hth_gguf_cost(const hth_gguf *g, uint64_t *map_ns, uint64_t *directory_ns) {
+    *map_ns = g->map_ns;
+    *directory_ns = g->directory_ns;
 }
 
 hearth_status hth_gguf_open_memory(const void *data, size_t size, hth_gguf **out, hearth_error *err) {

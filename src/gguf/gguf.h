@@ -87,6 +87,9 @@ hearth_status hth_gguf_open_memory(const void *data, size_t size, hth_gguf **out
 /* Unmap and free; *g becomes NULL. A NULL is ignored. */
 void hth_gguf_close(hth_gguf **g);
 
+/* What opening took: mapping the first file, and the rest. 0 for an image in memory. */
+void hth_gguf_cost(const hth_gguf *g, uint64_t *map_ns, uint64_t *directory_ns);
+
 /* Bytes of the directory itself: records, and where the strings of arrays begin. */
 uint64_t hth_gguf_directory_bytes(const hth_gguf *g);
 

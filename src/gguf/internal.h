@@ -101,6 +101,7 @@ struct hth_gguf {
     hth_gguf_tensor *tensors; /* of all files */
     uint64_t tensor_count;
     hth_strmap names;
+    uint64_t map_ns, directory_ns; /* what opening the file took */
 };
 
 #endif

@@ -1,5 +1,6 @@
 /* Opening a tokenizer, and what is asked of it besides encoding and decoding. */
 #include "text/tokenizer.h"
+#include "base/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,7 +96,9 @@ hearth_status hth_tokenizer_from_gguf(const hth_gguf *g, const hearth_tokenizer_
     *out = NULL;
     hearth_tokenizer *t = calloc(1, sizeof *t);
     if (t == NULL) return hth_fail(err, HEARTH_NO_MEMORY, "no memory for a tokenizer");
+    const uint64_t start = hth_now_ns();
     hearth_status status = fill(t, g, options, err);
+    t->build_ns = hth_now_ns() - start;
     if (status != HEARTH_OK) hearth_tokenizer_close(&t);
     *out = t;
     return status;
@@ -114,6 +117,10 @@ hearth_status hearth_tokenizer_open(const char *path, const hearth_tokenizer_opt
 
 const hth_gguf *hth_tokenizer_file(const hearth_tokenizer *tokenizer) {
     return tokenizer->own;
+}
+
+uint64_t hth_tokenizer_build_ns(const hearth_tokenizer *tokenizer) {
+    return tokenizer->build_ns;
 }
 
 void hearth_tokenizer_close(hearth_tokenizer **tokenizer) {

@@ -17,6 +17,9 @@ uint64_t hth_tokenizer_bytes(const hth_gguf *g);
 /* The file that the tokenizer has opened itself; NULL for one made by hth_tokenizer_from_gguf. */
 const hth_gguf *hth_tokenizer_file(const hearth_tokenizer *tokenizer);
 
+/* What building its tables took. */
+uint64_t hth_tokenizer_build_ns(const hearth_tokenizer *tokenizer);
+
 /* Names of the known pre-tokenizers, separated by spaces; static storage. */
 const char *hth_tokenizer_pre_names(void);
 

@@ -13,6 +13,7 @@ struct hearth_tokenizer {
     hth_vocab vocab;
     bool nfc;
     int64_t model_context; /* 0: the file does not say */
+    uint64_t build_ns;     /* what building the tables took */
 };
 
 /* As hearth_tokenizer_encode; *work (may be NULL) becomes a count of the steps taken. */
