@@ -16,7 +16,8 @@ static const char notes[] =
     "Ctrl-D\n"
     "leaves. Without a terminal the chat is a filter: a line in, its answer out, no prompts and no colours, and the\n"
     "first thing that fails ends it; with --json each answer is a line of JSON. A model without a chat template needs\n"
-    "one with --template. docs/chat.md says more.";
+    "one with --template. Weights arrive while the first message is typed; --no-early waits for them. docs/chat.md\n"
+    "says more.";
 
 typedef struct chat_flags {
     const char *system, *template, *history;

@@ -55,6 +55,7 @@ static void read_block(hth_line_editor *editor, hth_text line, hth_chat_input *o
             hth_complain("the message that \"\"\" began has no end");
             fail(out, HTH_INPUT_FAILED);
             return;
+        case HTH_LINE_FAILED: fail(out, HTH_INPUT_FAILED); return;
         case HTH_LINE_CLEARED:
         case HTH_LINE_CLEARED_NOTHING: fail(out, HTH_INPUT_NOTHING); return;
         }
@@ -73,6 +74,7 @@ static void read_lines(hth_line_editor *editor, hth_text line, hth_chat_input *o
         switch (hth_line_editor_read(editor, next_prompt, NULL, &line)) {
         case HTH_LINE_READ: break;
         case HTH_LINE_END: return;
+        case HTH_LINE_FAILED: fail(out, HTH_INPUT_FAILED); return;
         case HTH_LINE_CLEARED:
         case HTH_LINE_CLEARED_NOTHING: fail(out, HTH_INPUT_NOTHING); return;
         }
@@ -91,6 +93,7 @@ void hth_chat_input_read(hth_line_editor *editor, const char *typed, hth_chat_in
     switch (hth_line_editor_read(editor, first_prompt, typed, &line)) {
     case HTH_LINE_READ: break;
     case HTH_LINE_END: fail(out, HTH_INPUT_END); return;
+    case HTH_LINE_FAILED: fail(out, HTH_INPUT_FAILED); return;
     case HTH_LINE_CLEARED: fail(out, HTH_INPUT_NOTHING); return;
     case HTH_LINE_CLEARED_NOTHING: fail(out, HTH_INPUT_INTERRUPT); return;
     }

@@ -66,6 +66,10 @@ static bool emit(void *context, const char *text, size_t size) {
 /* ---- Generation ---- */
 
 static int check_length(const hth_chat *c, size_t count) {
+    if (count == 0) {
+        hth_complain("the prompt has no tokens");
+        return HTH_EXIT_FAILED;
+    }
     if ((int64_t)count <= c->context) return HTH_EXIT_OK;
     hth_complain("the conversation has %zu tokens, but the context holds %lld: /undo or /reset makes room", count,
                  (long long)c->context);

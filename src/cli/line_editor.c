@@ -199,8 +199,13 @@ void hth_line_editor_close(hth_line_editor **editor) {
 /* ---- Lines ---- */
 
 static hth_line_status read_plain(hth_line_editor *e, hth_text *line) {
+    errno = 0;
     ssize_t size = getline(&e->line, &e->capacity, stdin);
-    if (size < 0) return HTH_LINE_END;
+    if (size < 0 && feof(stdin)) return HTH_LINE_END;
+    if (size < 0) {
+        hth_complain("cannot read standard input: %s", strerror(errno));
+        return HTH_LINE_FAILED;
+    }
     if (size > 0 && e->line[size - 1] == '\n') size--;
     if (size > 0 && e->line[size - 1] == '\r') size--;
     e->line[size] = '\0';

@@ -9,6 +9,7 @@
 typedef enum hth_line_status {
     HTH_LINE_READ,
     HTH_LINE_END,            /* no more lines: Ctrl-D, the end of a file */
+    HTH_LINE_FAILED,         /* why is printed */
     HTH_LINE_CLEARED,        /* Ctrl-C, and what had been typed is gone */
     HTH_LINE_CLEARED_NOTHING /* Ctrl-C, and nothing had been typed */
 } hth_line_status;

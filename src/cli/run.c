@@ -52,7 +52,8 @@ static const char notes[] =
     "fit\n"
     "is refused. Generation ends after -n tokens, at a token with which the model ends, at a stop string, when a\n"
     "grammar or schema lets nothing follow, or when the context is full; --json says which. Ctrl-C ends it too: the\n"
-    "text so far stands, and the exit status is 0.";
+    "text so far stands, and the exit status is 0. Weights arrive while the prompt is computed; --no-early waits for\n"
+    "them.";
 
 static int check_flags(run_state *r) {
     const run_flags *f = &r->flags;

@@ -61,7 +61,7 @@ uint32_t hth_schema_count(schema_compiler *s, const json_t *schema, const char *
     double number = json_number_value(value);
     if (json_is_number(value) && number >= 0 && number < HTH_GRAMMAR_MANY && number == (double)(uint32_t)number)
         return (uint32_t)number;
-    SCHEMA_FAIL(s, BAD_ARGUMENT, "%s is no whole number from 0 up", keyword);
+    SCHEMA_FAIL(s, BAD_ARGUMENT, "%s is no whole number from 0 to %u", keyword, HTH_GRAMMAR_MANY - 1);
     return 0;
 }
 

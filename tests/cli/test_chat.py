@@ -217,6 +217,16 @@ class Pipe(ProgramTest):
         template = self.folder / "template"
         template.write_text("{{ raise_exception('not today') }}")
         self.refuse(1, *CHAT, "--template", template, stdin=lines("a"), says="not today")
+        template.write_text("")
+        self.refuse(1, *CHAT, "--template", template, stdin=lines("a"), says="the prompt has no tokens")
+
+    def test_an_input_that_cannot_be_read(self):
+        folder = os.open(self.folder, os.O_RDONLY)
+        self.addCleanup(os.close, folder)
+        result = subprocess.run([PROGRAM, *map(str, CHAT)], stdin=folder, capture_output=True, timeout=TIMEOUT,
+                                env=environment(), check=False)
+        self.assertEqual((result.returncode, result.stdout), (1, b""))
+        self.assertIn(b"cannot read standard input: Is a directory", result.stderr)
 
     def test_help(self):
         result = hearth(*CHAT, stdin=lines("/help", "/quit", "never seen"))

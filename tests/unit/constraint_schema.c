@@ -305,7 +305,7 @@ static const struct {
     {"{'type':'string','maxLength':1.5}", HEARTH_BAD_ARGUMENT, "maxLength is no whole number"},
     {"{'type':'string','minLength':3,'maxLength':2}", HEARTH_BAD_ARGUMENT, "no string"},
     {"{'type':'string','maxLength':1000000000}", HEARTH_TOO_LONG, "#: the grammar is too large"},
-    {"{'type':'string','maxLength':1e300}", HEARTH_BAD_ARGUMENT, "maxLength is no whole number"},
+    {"{'type':'string','maxLength':1e300}", HEARTH_BAD_ARGUMENT, "maxLength is no whole number from 0 to 4294967294"},
     {"{'type':'array','minItems':1000000000}", HEARTH_TOO_LONG, "too large"},
     {"{'type':'array','minItems':3,'prefixItems':[true],'items':false}", HEARTH_BAD_ARGUMENT, "no array"},
     {"{'type':'array','items':[{}]}", HEARTH_UNSUPPORTED, "'items' that is an array"},
