@@ -80,7 +80,7 @@ static int choose_ctx(eval_state *s) {
 /* Tokens, begin token, and how many rows of logits a call should keep. */
 static int prepare_text(eval_state *s) {
     hth_text text = {NULL, 0};
-    int status = hth_read_text(s->flags.prompt, s->flags.file, &text);
+    int status = hth_read_text(s->flags.prompt, s->flags.file, HTH_MOST_TEXT, &text);
     if (status == HTH_EXIT_OK && text.size > 0 && text.data[text.size - 1] == '\n') text.size--;
     if (status == HTH_EXIT_OK) status = hth_open_tokenizer(&s->args, s->path, &s->tokenizer);
     if (status == HTH_EXIT_OK) status = hth_encode(s->tokenizer, text, HEARTH_ENCODE_ADD, &s->tokens);

@@ -19,7 +19,7 @@ static void free_text(hth_text *text) {
     *text = (hth_text){NULL, 0};
 }
 
-static int read_all(FILE *file, const char *name, hth_text *out) {
+static int read_all(FILE *file, const char *name, size_t most, hth_text *out) {
     size_t capacity = 0;
     *out = (hth_text){NULL, 0};
     do {
@@ -34,14 +34,15 @@ static int read_all(FILE *file, const char *name, hth_text *out) {
         }
         errno = 0;
         out->size += fread(out->data + out->size, 1, capacity - out->size, file);
-    } while (!feof(file) && !ferror(file));
-    if (!ferror(file)) return HTH_EXIT_OK;
-    hth_complain("cannot read %s: %s", name, strerror(errno));
+    } while (!feof(file) && !ferror(file) && out->size <= most);
+    if (!ferror(file) && out->size <= most) return HTH_EXIT_OK;
+    if (ferror(file)) hth_complain("cannot read %s: %s", name, strerror(errno));
+    else hth_complain("%s has more than %zu bytes", name, most);
     free_text(out);
     return HTH_EXIT_FAILED;
 }
 
-int hth_read_text(const char *text, const char *file, hth_text *out) {
+int hth_read_text(const char *text, const char *file, size_t most, hth_text *out) {
     *out = (hth_text){NULL, 0};
     if (text && file) {
         hth_complain("the text comes from --prompt or from --file, not from both");
@@ -55,21 +56,22 @@ int hth_read_text(const char *text, const char *file, hth_text *out) {
     if (!file || strcmp(file, "-") == 0) {
         if (isatty(STDIN_FILENO))
             hth_note("reading the text from the terminal; end it with Ctrl-D on a line of its own");
-        return read_all(stdin, "standard input", out);
+        return read_all(stdin, "standard input", most, out);
     }
     FILE *opened = fopen(file, "re");
     if (!opened) {
         hth_complain("cannot open %s: %s", file, strerror(errno));
         return HTH_EXIT_FAILED;
     }
-    int status = read_all(opened, file, out);
+    int status = read_all(opened, file, most, out);
     fclose(opened);
     return status;
 }
 
 int hth_read_text_or_file(const char *given, hth_text *out) {
     bool file = given[0] == '@' && given[1] != '@';
-    int status = file ? hth_read_text(NULL, given + 1, out) : hth_read_text(given + (given[0] == '@'), NULL, out);
+    int status = file ? hth_read_text(NULL, given + 1, HTH_MOST_TEXT, out)
+                      : hth_read_text(given + (given[0] == '@'), NULL, HTH_MOST_TEXT, out);
     if (status != HTH_EXIT_OK) return status;
     if (file && out->size > 0 && out->data[out->size - 1] == '\n') out->size--;
     if (hth_utf8_is_valid(out->data, out->size)) return HTH_EXIT_OK;

@@ -17,9 +17,14 @@ typedef struct hth_tokens {
     size_t count;
 } hth_tokens;
 
+/* The most bytes that are read of a text that a model is to read, and of what is written by hand: templates, requests,
+ * schemas, grammars. More is refused before memory is. */
+#define HTH_MOST_TEXT  ((size_t)1 << 30)
+#define HTH_MOST_RULES ((size_t)64 << 20)
+
 /* The bytes of `text` (-p), of the file (-f; "-" is standard input), or, when both are NULL, of standard input. Bytes
- * are taken as they are, a last newline too. */
-int hth_read_text(const char *text, const char *file, hth_text *out);
+ * are taken as they are, a last newline too; at most `most`. */
+int hth_read_text(const char *text, const char *file, size_t most, hth_text *out);
 
 /* What is given as TEXT or @FILE (without its last newline), UTF-8; a text that begins with @ is written with two. */
 int hth_read_text_or_file(const char *given, hth_text *out);

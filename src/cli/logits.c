@@ -93,7 +93,7 @@ static int read_tokens(logits_state *s) {
     } else {
         hth_text text = {NULL, 0};
         unsigned how = (f->no_special ? 0 : HEARTH_ENCODE_SPECIAL) | (f->no_bos ? 0 : HEARTH_ENCODE_ADD);
-        status = hth_read_text(f->prompt, f->file, &text);
+        status = hth_read_text(f->prompt, f->file, HTH_MOST_TEXT, &text);
         if (status == HTH_EXIT_OK) status = hth_open_tokenizer(&s->args, s->path, &s->tokenizer);
         if (status == HTH_EXIT_OK) status = hth_encode(s->tokenizer, text, how, &s->tokens);
         free(text.data);

@@ -319,7 +319,7 @@ int hth_verb_run(int argc, char **argv) {
     int status;
     if (parse_flags(argc, argv, &r, &status)) {
         status = hth_find_model(&r.args, r.path);
-        if (status == HTH_EXIT_OK) status = hth_read_text(r.flags.prompt, r.flags.file, &r.prompt);
+        if (status == HTH_EXIT_OK) status = hth_read_text(r.flags.prompt, r.flags.file, HTH_MOST_TEXT, &r.prompt);
         if (status == HTH_EXIT_OK) status = prepare_prompt(&r);
         if (status == HTH_EXIT_OK) status = open_all(&r);
         if (status == HTH_EXIT_OK) status = generate(&r);

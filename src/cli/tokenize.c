@@ -55,7 +55,7 @@ static int tokenize(const hth_args *args, const tokenize_flags *flags) {
     hearth_tokenizer *tokenizer = NULL;
     unsigned how = (flags->no_special ? 0 : HEARTH_ENCODE_SPECIAL) | (flags->no_bos ? 0 : HEARTH_ENCODE_ADD);
     int status = hth_find_model(args, path);
-    if (status == HTH_EXIT_OK) status = hth_read_text(flags->prompt, flags->file, &text);
+    if (status == HTH_EXIT_OK) status = hth_read_text(flags->prompt, flags->file, HTH_MOST_TEXT, &text);
     if (status == HTH_EXIT_OK) status = hth_open_tokenizer(args, path, &tokenizer);
     if (status == HTH_EXIT_OK) status = hth_encode(tokenizer, text, how, &tokens);
     if (status == HTH_EXIT_OK) {
@@ -117,7 +117,7 @@ static int read_ids(const hth_args *args, const detokenize_flags *flags, hth_tok
         for (size_t i = 0; i < operands->count; i++) fprintf(memory, "%s ", operands->items[i]);
         status = fclose(memory) == 0 ? HTH_EXIT_OK : hth_out_of_memory();
     } else {
-        status = hth_read_text(NULL, flags->file, &text);
+        status = hth_read_text(NULL, flags->file, HTH_MOST_TEXT, &text);
     }
     if (status == HTH_EXIT_OK) status = hth_parse_tokens(text.data, text.size, out);
     free(text.data);

@@ -38,6 +38,11 @@ class Help(ProgramTest):
 
 
 class Refusals(ProgramTest):
+    def test_files_without_an_end(self):
+        """An endless file is refused before it fills the memory."""
+        self.refuse(1, "template", "--file", "/dev/zero", "--input", "/dev/null", says="/dev/zero has more than")
+        self.refuse(1, "template", "--input", "/dev/zero", says="/dev/zero has more than")
+
     def test_verbs(self):
         self.refuse(2, "rnu", says="did you mean 'run'?")
         self.refuse(2, "frobnicate", says="unknown verb")
