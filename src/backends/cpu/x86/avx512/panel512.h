@@ -182,7 +182,6 @@ HTH_INLINE void fill32(const columns32 *f, const uint8_t *const column[16], cons
 
 typedef struct columns256 {
     const format256 *format;
-    int bias; /* weight = byte - bias */
     void (*weights)(const uint8_t *const column[16], const char *ahead, uint8_t w[64][2][32]); /* as a panel has them */
     /* The scales of a block of each of four columns as signed bytes, a column a lane, sixteen or eight of them; with
      * minimums, those in the same way. */
@@ -291,12 +290,12 @@ HTH_INLINE void iq4_xs_scales_of_columns(const uint8_t *const c[4], __m512i *sca
     *scale = _mm512_sub_epi8(in_lanes(x[0], x[1], x[2], x[3]), _mm512_set1_epi8(32));
 }
 
-static const columns256 columns_q2_k = {&format_q2_k, 0, q2_k_columns, q2_k_scales_of_columns};
-static const columns256 columns_q3_k = {&format_q3_k, 4, q3_k_columns, q3_k_scales_of_columns};
-static const columns256 columns_q4_k = {&format_q4_k, 0, q4_k_columns, k4_scales_of_columns};
-static const columns256 columns_q5_k = {&format_q5_k, 0, q5_k_columns, k4_scales_of_columns};
-static const columns256 columns_q6_k = {&format_q6_k, 32, q6_k_columns, q6_k_scales_of_columns};
-static const columns256 columns_iq4_xs = {&format_iq4_xs, 128, iq4_xs_columns, iq4_xs_scales_of_columns};
+static const columns256 columns_q2_k = {&format_q2_k, q2_k_columns, q2_k_scales_of_columns};
+static const columns256 columns_q3_k = {&format_q3_k, q3_k_columns, q3_k_scales_of_columns};
+static const columns256 columns_q4_k = {&format_q4_k, q4_k_columns, k4_scales_of_columns};
+static const columns256 columns_q5_k = {&format_q5_k, q5_k_columns, k4_scales_of_columns};
+static const columns256 columns_q6_k = {&format_q6_k, q6_k_columns, q6_k_scales_of_columns};
+static const columns256 columns_iq4_xs = {&format_iq4_xs, iq4_xs_columns, iq4_xs_scales_of_columns};
 
 /* Byte i (constant) of each word as a signed number. */
 HTH_INLINE __m512i signed_byte(__m512i x, int i) {
@@ -315,8 +314,9 @@ HTH_INLINE __m512i two_bytes_up(__m512i x, int i) {
 HTH_INLINE void fill_scales(const columns256 *f, const uint8_t *const column[16], panel256 *p) {
     const int words = 64 / f->format->sub; /* of four scales each */
     __m512i scale[4], min[4];
+    const int bias = bias_for(PRODUCTS_32, f->format->is_signed, f->format->bias);
     int shift = 8;
-    while (f->bias >> (8 - shift) > 1) shift--;
+    while (bias >> (8 - shift) > 1) shift--;
     HTH_UNROLL for (int g = 0; g < 4; g++) {
         const uint8_t *const four[4] = {column[g], column[4 + g], column[8 + g], column[12 + g]};
         f->scales(four, &scale[g], &min[g]);
