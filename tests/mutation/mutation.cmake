@@ -1,32 +1,5 @@
-# Planted defects: a test is trusted only while it fails for each of them.
-#
-#   hearth_mutant(name TEST test SOURCE file FROM text TO text)
-#
-# links the objects of a test (made by hearth_mutant_test) with one source of the library in which FROM became TO; the
-# object takes the place of the library's own, so a mutant costs one compilation and one link.
-function(hearth_mutant_test name)
-  add_library(mutant_test_${name} OBJECT ${ARGN})
-  target_include_directories(mutant_test_${name} PRIVATE
-    ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(mutant_test_${name} PRIVATE hearth_flags PkgConfig::CMOCKA)
-  target_compile_definitions(mutant_test_${name} PRIVATE HEARTH_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
-endfunction()
-
-function(hearth_mutant name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TEST;SOURCE;FROM;TO" "")
-  set(source ${PROJECT_SOURCE_DIR}/src/${arg_SOURCE})
-  set(mutated ${CMAKE_CURRENT_BINARY_DIR}/mutant_${name}.c)
-  add_custom_command(OUTPUT ${mutated} VERBATIM
-    COMMAND ${PROJECT_SOURCE_DIR}/tests/mutation/mutate.py ${source} ${mutated} "${arg_FROM}" "${arg_TO}"
-    DEPENDS ${source} ${PROJECT_SOURCE_DIR}/tests/mutation/mutate.py)
-  add_executable(mutant_${name} ${mutated} $<TARGET_OBJECTS:mutant_test_${arg_TEST}>)
-  target_include_directories(mutant_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
-  target_link_libraries(mutant_${name} PRIVATE hearth_flags hearth_static PkgConfig::CMOCKA Threads::Threads m)
-  # A defect may leave something unused or out of order; that is not what it is tried for.
-  target_compile_options(mutant_${name} PRIVATE -w)
-  add_test(NAME mutant_${name} COMMAND ${PROJECT_SOURCE_DIR}/tests/mutation/run_mutant.py $<TARGET_FILE:mutant_${name}>)
-  set_property(TEST mutant_${name} APPEND PROPERTY LABELS slow)
-endfunction()
+# Planted defects of engine, backend and kernels (../support/mutants.cmake says how they are made).
+include(${PROJECT_SOURCE_DIR}/tests/support/mutants.cmake)
 
 if(NOT HEARTH_SANITIZE)
   hearth_mutant_test(marks ${PROJECT_SOURCE_DIR}/tests/unit/marks_test.c)
@@ -134,15 +107,12 @@ if(NOT HEARTH_SANITIZE)
     FROM "while (a->in_order < a->count && a->done[a->in_order]) a->in_order++;" TO "a->in_order = i + 1;")
   hearth_mutant(frontier_a_window_early TEST arrival SOURCE engine/arrival.c
     FROM "order->piece, before, after);" TO "order->piece, after, after);")
-  hearth_mutant_test(open ${PROJECT_SOURCE_DIR}/tests/contract/open.c)
+  hearth_mutant_test(open ${PROJECT_SOURCE_DIR}/tests/contract/open.c WRAP pread)
   hearth_mutant(pass_before_its_weights TEST open SOURCE backends/cpu/run.c
     FROM "hth_frontier_wait(pass->arrivals, stage->ops);" TO "(void)hth_frontier_wait;")
   hearth_mutant(weights_that_fail_are_not_missed TEST open SOURCE engine/open.c
     FROM "if (a->failure.status == HEARTH_OK) return HEARTH_OK; if (err) *err = a->failure; return a->failure.status;"
     TO "(void)err; return HEARTH_OK;")
-  foreach(mutant pass_before_its_weights weights_that_fail_are_not_missed)
-    target_link_options(mutant_${mutant} PRIVATE -Wl,--wrap=pread)
-  endforeach()
 
   # A plan that is not what is taken, and advice that does not fit.
   hearth_mutant_test(plan ${PROJECT_SOURCE_DIR}/tests/contract/plan.c)

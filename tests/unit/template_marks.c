@@ -90,6 +90,22 @@ static void rewriting_is_told(void **state) {
     hearth_rendering_free(&r);
 }
 
+/* Where what is rewritten begins with the same bytes, the mark stands in front of the character that differs. */
+static void marks_stand_between_characters(void **state) {
+    (void)state;
+    hearth_rendering *r = render("{% for m in messages %}{{ 'a\u00e9' if messages | length > 1 else 'a\u00e8' }}"
+                                 "{{ m.content }}{% endfor %}",
+                                 "{\"messages\": [{\"role\": \"user\", \"content\": \"A\"}, {\"role\": \"user\", "
+                                 "\"content\": \"B\"}]}",
+                                 0);
+    assert_int_equal(r->n_marks, 2);
+    check_mark(r, 1, 1,
+               "\xC3\xA9"
+               "A",
+               0);
+    hearth_rendering_free(&r);
+}
+
 /* Messages that a template refuses to render alone leave no mark. */
 static void refused_prefixes_leave_none(void **state) {
     (void)state;
@@ -263,6 +279,7 @@ int main(void) {
         cmocka_unit_test(messages_begin_where_they_do),
         cmocka_unit_test(marks_are_limited),
         cmocka_unit_test(rewriting_is_told),
+        cmocka_unit_test(marks_stand_between_characters),
         cmocka_unit_test(refused_prefixes_leave_none),
         cmocka_unit_test(origins_survive),
         cmocka_unit_test(content_is_never_a_control_token),
