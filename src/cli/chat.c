@@ -112,8 +112,8 @@ static int open_terminal(hth_chat *c, const chat_flags *f) {
 static void greet(const hth_chat *c) {
     hearth_model_info info;
     hearth_engine_info(c->engine, &info);
-    hth_note("%s, context of %lld tokens. /help lists commands.", info.name[0] ? info.name : c->path,
-             (long long)c->context);
+    hth_note("%s, context of %lld token%s. /help lists commands.", info.name[0] ? info.name : c->path,
+             (long long)c->context, hth_plural(c->context));
 }
 
 static int say_message(hth_chat *c, hth_text text) {

@@ -20,8 +20,10 @@ static bool go_back(hth_chat *c, int64_t turns) {
         size_t user = at;
         while (user > 0 && c->conversation.messages[user - 1].role != HTH_USER) user--;
         if (user == 0) {
-            hth_complain("there %s only %lld turn%s to go back", i == 1 ? "is" : "are", (long long)i,
-                         i == 1 ? "" : "s");
+            if (i == 0) hth_complain("there is no turn to go back");
+            else
+                hth_complain("there %s only %lld turn%s to go back", i == 1 ? "is" : "are", (long long)i,
+                             hth_plural(i));
             return false;
         }
         at = user - 1;
@@ -107,17 +109,20 @@ static hth_chat_next do_stats(hth_chat *c, const char *argument) {
     hearth_counters counters;
     (void)argument;
     hearth_engine_counters(c->engine, &counters);
-    hth_note("context      %lld of %lld tokens, %zu messages", (long long)hearth_session_position(c->session),
-             (long long)c->context, c->conversation.count);
+    hth_note("context      %lld of %lld tokens, %zu message%s", (long long)hearth_session_position(c->session),
+             (long long)c->context, c->conversation.count, hth_plural((int64_t)c->conversation.count));
     if (c->answers > 0) {
-        hth_note("last prompt  %lld tokens: %lld kept, %lld computed, %.0f ms, %.1f/s", (long long)a->prompt_tokens,
-                 (long long)a->kept, (long long)a->computed, a->prompt_ms, per_second(a->computed, a->prompt_ms));
-        hth_note("last answer  %lld tokens, first after %.0f ms, then %.1f/s; stop: %s", (long long)a->generated,
-                 a->first_token_ms, per_second(a->decoded, a->decode_ms), hth_stop_name(a->stop));
+        hth_note("last prompt  %lld token%s: %lld kept, %lld computed, %.0f ms, %.1f/s", (long long)a->prompt_tokens,
+                 hth_plural(a->prompt_tokens), (long long)a->kept, (long long)a->computed, a->prompt_ms,
+                 per_second(a->computed, a->prompt_ms));
+        hth_note("last answer  %lld token%s, first after %.0f ms, then %.1f/s; stop: %s", (long long)a->generated,
+                 hth_plural(a->generated), a->first_token_ms, per_second(a->decoded, a->decode_ms),
+                 hth_stop_name(a->stop));
     }
-    hth_note("all answers  %lld, %llu rows computed; marks kept %zu of %zu, restored %llu times; seed %lld",
-             (long long)c->answers, (unsigned long long)counters.rows, c->marks.count, c->marks.slots,
-             (unsigned long long)counters.restores, (long long)c->seed);
+    hth_note("all answers  %lld, %llu row%s computed; marks kept %zu of %zu, restored %llu time%s; seed %lld",
+             (long long)c->answers, (unsigned long long)counters.rows, hth_plural((int64_t)counters.rows),
+             c->marks.count, c->marks.slots, (unsigned long long)counters.restores,
+             hth_plural((int64_t)counters.restores), (long long)c->seed);
     return HTH_CHAT_GO_ON;
 }
 

@@ -8,9 +8,17 @@
 static const char quotes[] = "\"\"\"", first_prompt[] = "> ", next_prompt[] = ". ";
 enum { QUOTES = sizeof quotes - 1 };
 
+/* False with a message when it cannot. */
 static bool append(hth_text *text, const char *data, size_t size) {
+    if (size > HTH_MOST_BY_HAND - text->size) {
+        hth_complain("the message has more than %zu bytes", HTH_MOST_BY_HAND);
+        return false;
+    }
     char *grown = realloc(text->data, text->size + size + 1);
-    if (!grown) return false;
+    if (!grown) {
+        hth_out_of_memory();
+        return false;
+    }
     memcpy(grown + text->size, data, size);
     text->data = grown;
     text->size += size;
@@ -44,7 +52,6 @@ static void read_block(hth_line_editor *editor, hth_text line, hth_chat_input *o
         bool blank = (first || over) && without_blanks(line.data, size) == 0; /* the lines of the quotation marks */
         if ((!first && !blank && out->text.size > 0 && !append(&out->text, "\n", 1)) ||
             (!blank && !append(&out->text, line.data, size)) || !append(&out->text, "", 0)) {
-            hth_out_of_memory();
             fail(out, HTH_INPUT_FAILED);
             return;
         }
@@ -66,7 +73,6 @@ static void read_lines(hth_line_editor *editor, hth_text line, hth_chat_input *o
     for (;;) {
         bool more = line.size > 0 && line.data[line.size - 1] == '\\';
         if (!append(&out->text, line.data, line.size - more) || (more && !append(&out->text, "\n", 1))) {
-            hth_out_of_memory();
             fail(out, HTH_INPUT_FAILED);
             return;
         }
@@ -101,10 +107,7 @@ void hth_chat_input_read(hth_line_editor *editor, const char *typed, hth_chat_in
         read_block(editor, (hth_text){line.data + QUOTES, line.size - QUOTES}, out);
     } else if (line.size > 0 && line.data[0] == '/' && !(line.size > 1 && line.data[1] == '/')) {
         out->kind = HTH_INPUT_COMMAND;
-        if (!append(&out->text, line.data + 1, without_blanks(line.data, line.size) - 1)) {
-            hth_out_of_memory();
-            fail(out, HTH_INPUT_FAILED);
-        }
+        if (!append(&out->text, line.data + 1, without_blanks(line.data, line.size) - 1)) fail(out, HTH_INPUT_FAILED);
     } else {
         size_t escape = line.size > 0 && line.data[0] == '/';
         read_lines(editor, (hth_text){line.data + escape, line.size - escape}, out);

@@ -69,8 +69,8 @@ int hth_chat_template_open(const char *path, const char *file, const hearth_toke
     hth_text source;
     hearth_error err = {HEARTH_OK, ""};
     *out = (hth_chat_template){.template = NULL};
-    int status =
-        file ? hth_read_text(NULL, file, HTH_MOST_RULES, &source) : hth_read_chat_template(path, NULL, false, &source);
+    int status = file ? hth_read_text(NULL, file, HTH_MOST_BY_HAND, &source)
+                      : hth_read_chat_template(path, NULL, false, &source);
     if (status != HTH_EXIT_OK || !source.data) return status;
     hth_token_text(tokenizer, hearth_tokenizer_bos(tokenizer), out->bos);
     hth_token_text(tokenizer, hearth_tokenizer_eos(tokenizer), out->eos);

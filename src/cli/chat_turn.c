@@ -71,8 +71,8 @@ static int check_length(const hth_chat *c, size_t count) {
         return HTH_EXIT_FAILED;
     }
     if ((int64_t)count <= c->context) return HTH_EXIT_OK;
-    hth_complain("the conversation has %zu tokens, but the context holds %lld: /undo or /reset makes room", count,
-                 (long long)c->context);
+    hth_complain("the conversation has %zu token%s, but the context holds %lld: /undo or /reset makes room", count,
+                 hth_plural((int64_t)count), (long long)c->context);
     return HTH_EXIT_FAILED;
 }
 
@@ -165,10 +165,12 @@ static void report_json(const hth_chat *c, const hearth_output_result *r) {
 static void say_why(const hth_chat *c) {
     switch (c->last.stop) {
     case HTH_STOP_CONTEXT:
-        hth_note("(the context of %lld tokens is full: /undo takes back the last turn, /reset begins anew)",
-                 (long long)c->context);
+        hth_note("(the context of %lld token%s is full: /undo takes back the last turn, /reset begins anew)",
+                 (long long)c->context, hth_plural(c->context));
         break;
-    case HTH_STOP_LENGTH: hth_note("(stopped after %lld tokens)", (long long)c->last.generated); break;
+    case HTH_STOP_LENGTH:
+        hth_note("(stopped after %lld token%s)", (long long)c->last.generated, hth_plural(c->last.generated));
+        break;
     case HTH_STOP_INTERRUPTED: hth_note("(stopped)"); break;
     case HTH_STOP_CONSTRAINT: hth_note("(no token of the vocabulary goes on as the constraint demands)"); break;
     case HTH_STOP_END:

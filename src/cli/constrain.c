@@ -30,7 +30,7 @@ int hth_constrain(const char *grammar, const char *schema, const hearth_tokenize
     hth_text text = {NULL, 0};
     hearth_error err = {HEARTH_OK, ""};
     *out = (hth_constrained){.index = NULL};
-    int status = hth_read_text(NULL, file, HTH_MOST_RULES, &text);
+    int status = hth_read_text(NULL, file, HTH_MOST_BY_HAND, &text);
     if (status != HTH_EXIT_OK) return status;
     uint64_t start = hth_now_ns();
     if (compile(tokenizer, schema != NULL, text, out, &err) != HEARTH_OK) status = complain(file, &err);

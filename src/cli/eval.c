@@ -70,7 +70,7 @@ static int choose_ctx(eval_state *s) {
         s->ctx = model > 0 && model < DEFAULT_CTX ? model : DEFAULT_CTX;
     }
     if (s->ctx < 4) {
-        hth_complain("--ctx: chunks of %lld tokens leave nothing to score", (long long)s->ctx);
+        hth_complain("--ctx: chunks of %lld token%s leave nothing to score", (long long)s->ctx, hth_plural(s->ctx));
         return HTH_EXIT_USAGE;
     }
     int status = hth_set_int(&s->args, "ctx", s->ctx);
@@ -91,7 +91,8 @@ static int prepare_text(eval_state *s) {
     s->chunks = (int64_t)s->tokens.count / s->ctx;
     if (s->flags.chunks > 0 && s->flags.chunks < s->chunks) s->chunks = s->flags.chunks;
     if (s->chunks == 0) {
-        hth_complain("the text has %zu tokens, less than one chunk of %lld", s->tokens.count, (long long)s->ctx);
+        hth_complain("the text has %zu token%s, less than one chunk of %lld", s->tokens.count,
+                     hth_plural((int64_t)s->tokens.count), (long long)s->ctx);
         return HTH_EXIT_FAILED;
     }
     return hth_set_default(&s->args, "outputs", rows < 16 ? 16 : rows > half ? half : rows);
@@ -156,8 +157,8 @@ static void report(const eval_state *s) {
     double error = s->scored > 1 && variance > 0 ? perplexity * sqrt(variance / (double)(s->scored - 1)) : 0;
     double rate = s->ms > 0 ? (double)(s->chunks * (s->ctx - 1)) * 1000 / s->ms : 0;
     if (!s->args.common.json) {
-        hth_outf("perplexity %.4f +/- %.4f (%lld chunks of %lld tokens, %lld scored)\n", perplexity, error,
-                 (long long)s->chunks, (long long)s->ctx, (long long)s->scored);
+        hth_outf("perplexity %.4f +/- %.4f (%lld chunk%s of %lld tokens, %lld scored)\n", perplexity, error,
+                 (long long)s->chunks, hth_plural(s->chunks), (long long)s->ctx, (long long)s->scored);
         return;
     }
     hth_json json = {.out = stdout};

@@ -17,10 +17,10 @@ typedef struct hth_tokens {
     size_t count;
 } hth_tokens;
 
-/* The most bytes that are read of a text that a model is to read, and of what is written by hand: templates, requests,
- * schemas, grammars. More is refused before memory is. */
-#define HTH_MOST_TEXT  ((size_t)1 << 30)
-#define HTH_MOST_RULES ((size_t)64 << 20)
+/* The most bytes that are read of a text that a model is to read, and of what is written by hand: a chat's messages,
+ * templates, requests, schemas, grammars. More is refused before memory is. */
+#define HTH_MOST_TEXT    ((size_t)1 << 30)
+#define HTH_MOST_BY_HAND ((size_t)64 << 20)
 
 /* The bytes of `text` (-p), of the file (-f; "-" is standard input), or, when both are NULL, of standard input. Bytes
  * are taken as they are, a last newline too; at most `most`. */

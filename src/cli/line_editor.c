@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "cli/interrupt.h"
 #include "cli/say.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 
 enum { HISTORY = 1000 };
@@ -140,6 +141,7 @@ static wchar_t *show_prompt(EditLine *el) {
 
 static bool open_terminal(hth_line_editor *e, const char *history) {
     HistEventW event;
+    hth_terminal_keep();
     /* The editor asks the locale what a character is and how wide. The terminal gets UTF-8 whatever the user's is. */
     e->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     if (e->locale) e->before = uselocale(e->locale);
@@ -187,6 +189,7 @@ void hth_line_editor_close(hth_line_editor **editor) {
         hth_note("the history cannot be written to %s", e->file);
     if (e->history) history_wend(e->history);
     if (e->el) el_end(e->el);
+    if (e->terminal) hth_terminal_release();
     if (e->locale) {
         uselocale(e->before);
         freelocale(e->locale);
@@ -198,18 +201,41 @@ void hth_line_editor_close(hth_line_editor **editor) {
 
 /* ---- Lines ---- */
 
+/* Room for `size` bytes of the line. */
+static bool make_room(hth_line_editor *e, size_t size) {
+    if (size <= e->capacity) return true;
+    size_t capacity = size < 256 ? 256 : 2 * size;
+    char *grown = realloc(e->line, capacity);
+    if (!grown) {
+        hth_out_of_memory();
+        return false;
+    }
+    e->line = grown;
+    e->capacity = capacity;
+    return true;
+}
+
 static hth_line_status read_plain(hth_line_editor *e, hth_text *line) {
+    size_t size = 0;
+    int c;
     errno = 0;
-    ssize_t size = getline(&e->line, &e->capacity, stdin);
-    if (size < 0 && feof(stdin)) return HTH_LINE_END;
-    if (size < 0) {
+    while ((c = getc_unlocked(stdin)) != EOF && c != '\n') {
+        if (size == HTH_MOST_BY_HAND) {
+            hth_complain("a line of standard input has more than %zu bytes", size);
+            return HTH_LINE_FAILED;
+        }
+        if (!make_room(e, size + 2)) return HTH_LINE_FAILED;
+        e->line[size++] = (char)c;
+    }
+    if (c == EOF && ferror(stdin)) {
         hth_complain("cannot read standard input: %s", strerror(errno));
         return HTH_LINE_FAILED;
     }
-    if (size > 0 && e->line[size - 1] == '\n') size--;
+    if (c == EOF && size == 0) return HTH_LINE_END;
+    if (!make_room(e, size + 1)) return HTH_LINE_FAILED;
     if (size > 0 && e->line[size - 1] == '\r') size--;
     e->line[size] = '\0';
-    *line = (hth_text){e->line, (size_t)size};
+    *line = (hth_text){e->line, size};
     return HTH_LINE_READ;
 }
 

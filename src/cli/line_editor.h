@@ -22,8 +22,9 @@ typedef struct hth_line_editor hth_line_editor;
 int hth_line_editor_open(bool terminal, const char *history, hth_line_editor **out);
 void hth_line_editor_close(hth_line_editor **editor); /* NULL is ignored */
 
-/* The next line, without its end; *line is valid until the next call. It can hold line breaks when it was pasted.
- * `prompt` is shown only on a terminal; `typed` (NULL: nothing) stands in the line as if it had been typed. */
+/* The next line, without its end; *line is valid until the next call. It can hold line breaks when it was pasted. One
+ * of standard input with more than HTH_MOST_BY_HAND bytes is refused. `prompt` is shown only on a terminal; `typed`
+ * (NULL: nothing) stands in the line as if it had been typed. */
 hth_line_status hth_line_editor_read(hth_line_editor *editor, const char *prompt, const char *typed, hth_text *line);
 /* Put a message into the history. */
 void hth_line_editor_remember(hth_line_editor *editor, const char *text);

@@ -145,8 +145,8 @@ static int open_all(logits_state *s) {
     if (status != HTH_EXIT_OK) return status;
     hearth_engine_info(s->engine, &s->info);
     if (s->info.outputs <= beside) {
-        hth_complain("--outputs %lld leaves no row for the prompt beside %lld sessions", (long long)s->info.outputs,
-                     (long long)beside);
+        hth_complain("--outputs %lld leaves no row for the prompt beside %lld session%s", (long long)s->info.outputs,
+                     (long long)beside, hth_plural(beside));
         return HTH_EXIT_USAGE;
     }
     s->best = malloc(s->tokens.count * sizeof *s->best);
@@ -283,10 +283,12 @@ static void report(logits_state *s) {
     char digest[65];
     hth_sha256_end(&s->hash, digest);
     if (!s->args.common.json) {
-        hth_outf("%zu rows of %d float32\nsha256 %s\nlargest", s->tokens.count, (int)s->info.vocab, digest);
+        hth_outf("%zu row%s of %d float32\nsha256 %s\nlargest", s->tokens.count, hth_plural((int64_t)s->tokens.count),
+                 (int)s->info.vocab, digest);
         for (size_t i = 0; i < s->tokens.count; i++) hth_outf(" %d", (int)s->best[i]);
         hth_outf("\n");
-        if (s->n_marks) hth_outf("%zu marks: the rest has the same bits from each\n", s->n_marks);
+        if (s->n_marks)
+            hth_outf("%zu mark%s: the rest has the same bits from each\n", s->n_marks, hth_plural((int64_t)s->n_marks));
         return;
     }
     hth_json json = {.out = stdout};

@@ -180,7 +180,7 @@ static int prepare_prompt(run_state *r) {
     if (!asked && model > 0 && context > model) context = model;
     bool beyond_model = model > 0 && count > model; /* then no --ctx would help */
     if (count > context || beyond_model) {
-        hth_complain("the prompt has %lld tokens, but the %s holds %lld", (long long)count,
+        hth_complain("the prompt has %lld token%s, but the %s holds %lld", (long long)count, hth_plural(count),
                      asked && !beyond_model ? "context asked for" : "model's context",
                      (long long)(beyond_model ? model : context));
         return HTH_EXIT_FAILED;
@@ -278,9 +278,10 @@ static void report_summary(const run_state *r) {
         hth_ledger_table(stderr, rows, count);
     }
     if (!hth_progress_shown() && !r->args.common.verbose) return;
-    hth_note("open %.0f ms; prompt %zu tokens, %.1f/s; generated %lld, %.1f/s; stop: %s; seed %lld", r->open_ms,
-             g->prompt.count, per_second(g->sync.computed, g->prompt_ms), (long long)g->count,
-             per_second(g->decoded, g->decode_ms), hth_stop_name(g->stop), (long long)hearth_sampler_seed(g->sampler));
+    hth_note("open %.0f ms; prompt %zu token%s, %.1f/s; generated %lld, %.1f/s; stop: %s; seed %lld", r->open_ms,
+             g->prompt.count, hth_plural((int64_t)g->prompt.count), per_second(g->sync.computed, g->prompt_ms),
+             (long long)g->count, per_second(g->decoded, g->decode_ms), hth_stop_name(g->stop),
+             (long long)hearth_sampler_seed(g->sampler));
 }
 
 static int generate(run_state *r) {

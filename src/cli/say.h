@@ -24,6 +24,8 @@ void hth_complain(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* Print a library's error; the answer is the exit status that goes with it. */
 int hth_complain_error(const hearth_error *err);
 int hth_out_of_memory(void); /* says so; HTH_EXIT_FAILED */
+/* What a noun ends in behind a number: "" or "s". */
+const char *hth_plural(int64_t count);
 /* A line on standard error, whatever it is. */
 void hth_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -54,13 +54,13 @@ static int read_own(session *s, const char *path) {
 static int read_model(session *s) {
     char path[HTH_MAX_PATH];
     if (s->flags.file != NULL && s->args.common.model == NULL)
-        return hth_read_text(NULL, s->flags.file, HTH_MOST_RULES, &s->source);
+        return hth_read_text(NULL, s->flags.file, HTH_MOST_BY_HAND, &s->source);
     int status = hth_find_model(&s->args, path);
     if (status == HTH_EXIT_OK) status = hth_open_tokenizer(&s->args, path, &s->tokenizer);
     if (status != HTH_EXIT_OK) return status;
     hth_token_text(s->tokenizer, hearth_tokenizer_bos(s->tokenizer), s->bos);
     hth_token_text(s->tokenizer, hearth_tokenizer_eos(s->tokenizer), s->eos);
-    return s->flags.file != NULL ? hth_read_text(NULL, s->flags.file, HTH_MOST_RULES, &s->source) : read_own(s, path);
+    return s->flags.file != NULL ? hth_read_text(NULL, s->flags.file, HTH_MOST_BY_HAND, &s->source) : read_own(s, path);
 }
 
 /* ---- the report ---- */
@@ -158,7 +158,7 @@ int hth_verb_template(int argc, char **argv) {
         .n_flags = sizeof flags / sizeof *flags};
     int status;
     if (!hth_args_parse(&command, argc, argv, &s.args, &status)) return status;
-    status = hth_read_text(NULL, f->input, HTH_MOST_RULES, &s.request);
+    status = hth_read_text(NULL, f->input, HTH_MOST_BY_HAND, &s.request);
     if (status == HTH_EXIT_OK) status = read_model(&s);
     if (status == HTH_EXIT_OK) status = render(&s);
     hearth_rendering_free(&s.rendering);

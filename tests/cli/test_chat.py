@@ -1,12 +1,8 @@
 """chat: in a pipe, and on a pseudo-terminal as a person meets it."""
-import fcntl
 import json
 import os
-import pty
 import re
-import select
 import signal
-import struct
 import subprocess
 import tempfile
 import termios
@@ -14,6 +10,7 @@ import time
 import unittest
 from pathlib import Path
 
+from person import Person
 from program import MODEL, PROGRAM, TIMEOUT, ProgramTest, environment, hearth, main
 
 HYBRID = Path(MODEL).parent / "q35-q4_0.gguf"  # with recurrent state: it goes back only to marks
@@ -199,7 +196,8 @@ class Pipe(ProgramTest):
     def test_refusals(self):
         self.refuse(1, *CHAT, stdin=lines("/udno"), says="did you mean /undo?")
         self.refuse(1, *CHAT, stdin=lines("/frobnicate"), says="/help lists them")
-        self.refuse(1, *CHAT, stdin=lines("/undo"), says="only 0 turns")
+        self.refuse(1, *CHAT, stdin=lines("/undo"), says="there is no turn to go back")
+        self.refuse(1, *CHAT, stdin=lines("/back 2"), says="there is no turn to go back")
         self.refuse(1, *CHAT, stdin=lines("/retry"), says="no answer")
         self.refuse(1, *CHAT, stdin=lines("/back x"), says="'x'")
         self.refuse(1, *CHAT, stdin=lines("/reset now"), says="takes nothing")
@@ -228,72 +226,22 @@ class Pipe(ProgramTest):
         self.assertEqual((result.returncode, result.stdout), (1, b""))
         self.assertIn(b"cannot read standard input: Is a directory", result.stderr)
 
+    def test_an_input_without_an_end(self):
+        """A line, or a message of many lines, is refused before it fills the memory."""
+        with open("/dev/zero", "rb") as zeros:
+            result = subprocess.run([PROGRAM, *map(str, CHAT)], stdin=zeros, capture_output=True, timeout=TIMEOUT,
+                                    env=environment(), check=False)
+        self.assertEqual((result.returncode, result.stdout), (1, b""))
+        self.assertIn(b"a line of standard input has more than 67108864 bytes", result.stderr)
+        half = b"a" * (33 << 20) + b"\\\n"
+        self.refuse(1, *CHAT, stdin=half + half, says="the message has more than 67108864 bytes")
+        self.refuse(1, *CHAT, stdin=b'"""\n' + half + half, says="the message has more than 67108864 bytes")
+
     def test_help(self):
         result = hearth(*CHAT, stdin=lines("/help", "/quit", "never seen"))
         self.assertEqual((result.returncode, result.stdout), (0, b""))
         for command in ("system", "retry", "edit", "undo", "back", "stats", "tokens", "reset", "help", "quit"):
             self.assertIn(f"/{command}", result.stderr.decode())
-
-
-class Person:
-    """Someone at a terminal."""
-
-    def __init__(self, *args, env=None, columns=80):
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.execvpe(PROGRAM, [PROGRAM, *map(str, args)], env or environment(TERM="xterm"))
-        self.resize(columns)
-        self.seen = b""
-
-    def resize(self, columns):
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-
-    def type(self, text):
-        os.write(self.fd, text if isinstance(text, bytes) else text.encode())
-
-    def read(self):
-        """More of what is shown; False at the end."""
-        if not select.select([self.fd], [], [], 0.05)[0]:
-            return True
-        try:
-            data = os.read(self.fd, 65536)
-        except OSError:  # nobody writes to it any more
-            return False
-        self.seen += data
-        return bool(data)
-
-    def until(self, pattern, since=0):
-        """Wait until what is shown, without escape sequences, matches."""
-        deadline = time.monotonic() + TIMEOUT
-        while time.monotonic() < deadline:
-            found = re.search(pattern, self.text()[since:], re.S)
-            if found:
-                return found
-            if not self.read():
-                break
-        raise AssertionError(f"no {pattern!r} in {self.text()[since:]!r}")
-
-    def text(self):
-        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.seen.decode(errors="replace")).replace("\r", "")
-
-    def say(self, text, pattern):
-        """Type a line and wait for what comes, and for the next prompt."""
-        since = len(self.text())
-        self.type(text + "\r")
-        found = self.until(pattern + r".*\n> $", since)
-        return found
-
-    def messages(self):
-        """The messages of the conversation, as /tokens shows them."""
-        since = len(self.text())
-        self.say("/tokens", r" of \d+ tokens")
-        return re.findall(r"^ +\d+ \+ \d+ +(\w+) +(.*)$", self.text()[since:], re.M)
-
-    def leave(self, how):
-        self.type(how)
-        while self.read():
-            pass
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 class Terminal(unittest.TestCase):
@@ -486,13 +434,41 @@ class Terminal(unittest.TestCase):
         self.assertEqual(len(p.messages()), 2)
         self.assertEqual(p.leave("\x04"), 0)
 
-    def test_the_terminal_is_given_back(self):
+    def modes_after(self, end):
+        """The terminal's modes when the program is gone; `end` ends it and says how it has to have ended."""
         p = self.person()
-        before = termios.tcgetattr(p.fd)
-        self.assertFalse(before[3] & termios.ECHO)
-        self.assertEqual(p.leave("\x04"), 0)
+        held = p.hold()
+        self.assertFalse(termios.tcgetattr(held)[3] & termios.ECHO)
+        status = end(p)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(p.pid, 0)[1]), status)
+        modes = termios.tcgetattr(held)[3]
+        os.close(held)
+        while p.read():
+            pass
         self.assertTrue(p.seen.decode().rstrip().endswith("\x1b[?2004l"), p.seen[-40:])
-        self.assertTrue(termios.tcgetattr(p.fd)[3] & termios.ECHO)
+        return modes & (termios.ECHO | termios.ICANON)
+
+    def test_the_terminal_is_given_back(self):
+        """Planted: nothing at the end, no handler of SIGTERM."""
+        def leave(p):
+            p.type("\x04")
+            return 0
+        self.assertEqual(self.modes_after(leave), termios.ECHO | termios.ICANON)
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            def kill(p, number=number):
+                os.kill(p.pid, number)
+                return -number
+            self.assertEqual(self.modes_after(kill), termios.ECHO | termios.ICANON, number)
+
+    def test_a_signal_in_an_answer(self):
+        p = self.person("--ignore-eos")
+        held = p.hold()
+        p.type("Hello\r")
+        p.until(r"> Hello\n\w")
+        os.kill(p.pid, signal.SIGTERM)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(p.pid, 0)[1]), -signal.SIGTERM)
+        self.assertTrue(termios.tcgetattr(held)[3] & termios.ECHO)
+        os.close(held)
 
 
 if __name__ == "__main__":
