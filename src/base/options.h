@@ -10,7 +10,7 @@
 /* clang-format off */
 #define HTH_OPTION_LIST(X)                                                                                             \
     X(CTX, "ctx", "ctx-size", INT, ENGINE, "0", 0, 1 << 30, "", "tokens",                                              \
-      "positions a session can hold; 0: chosen by the verb")                                                           \
+      "positions a session can hold; 0: chosen")                                                                       \
     X(ROWS, "rows", "ubatch-size", INT, ENGINE, "512", 1, 65536, "", "rows",                                           \
       "most rows of one pass")                                                                                         \
     X(OUTPUTS, "outputs", "", INT, ENGINE, "16", 1, 65536, "", "rows",                                                 \

@@ -46,6 +46,9 @@ static const struct {
     {"batch-size", "use --rows for the most rows of a pass"},
 };
 
+/* What all verbs have in place of the table's default. */
+static const hth_default program_defaults[] = {{"sigbus", "on", NULL}};
+
 /* Letters that users of other programs know. */
 static const struct {
     char letter;
@@ -130,6 +133,7 @@ static bool refuse_unknown(const parser *p, const word *w) {
     if (!w->letter && w->size < sizeof name) {
         snprintf(name, sizeof name, "%.*s", (int)w->size, w->name);
         for (size_t i = 0; i < flag_count(p); i++) {
+            if (!flag_at(p, i)->help) continue;
             consider(name, flag_at(p, i)->name, &nearest, &best);
             consider(name, flag_at(p, i)->other, &nearest, &best);
         }
@@ -303,12 +307,26 @@ static int read_settings(hearth_options *options, const char *config) {
     return status == HEARTH_OK ? HTH_EXIT_OK : hth_complain_error(&err);
 }
 
-static int create_options(hearth_options **options) {
+static const hth_default *find_default(const hth_default *defaults, size_t count, const char *option) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(defaults[i].option, option) == 0) return &defaults[i];
+    return NULL;
+}
+
+const hth_default *hth_verb_default(const hth_command *command, const char *option) {
+    const hth_default *own = find_default(command->defaults, command->n_defaults, option);
+    return own ? own : find_default(program_defaults, sizeof program_defaults / sizeof *program_defaults, option);
+}
+
+static int create_options(const hth_command *command, hearth_options **options) {
     hearth_error err = {HEARTH_OK, ""};
-    if (hearth_options_create(options, &err) == HEARTH_OK &&
-        hearth_options_set(*options, "sigbus", "on", &err) == HEARTH_OK)
-        return HTH_EXIT_OK;
-    return hth_complain_error(&err);
+    hearth_status status = hearth_options_create(options, &err);
+    for (size_t i = 0; i < hearth_option_count() && status == HEARTH_OK; i++) {
+        const char *name = hearth_option_at(i)->name;
+        const hth_default *found = hth_verb_default(command, name);
+        if (found && found->value) status = hearth_options_set(*options, name, found->value, &err);
+    }
+    return status == HEARTH_OK ? HTH_EXIT_OK : hth_complain_error(&err);
 }
 
 bool hth_args_parse(const hth_command *command, int argc, char **argv, hth_args *args, int *status) {
@@ -316,8 +334,8 @@ bool hth_args_parse(const hth_command *command, int argc, char **argv, hth_args 
     parser p = {.command = command, .args = args, .argc = argc, .argv = argv};
     bool help = wants_help(argc, argv);
     add_common(&p);
-    *status = create_options(&args->options);
-    if (*status == HTH_EXIT_OK && help) hth_print_help(command, p.common, p.n_common, args->options);
+    *status = create_options(command, &args->options);
+    if (*status == HTH_EXIT_OK && help) hth_print_help(command, p.common, p.n_common);
     else if (*status == HTH_EXIT_OK) *status = read_settings(args->options, find_config(argc, argv));
     if (*status == HTH_EXIT_OK && !help) {
         if (parse_words(&p)) return true;

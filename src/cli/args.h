@@ -29,9 +29,16 @@ typedef struct hth_flag {
     hth_flag_kind kind;
     void *out;
     const char *value; /* what the help calls its value */
-    const char *help;
+    const char *help;  /* NULL: the help does not list it, and nothing suggests it */
     int64_t min, max;
 } hth_flag;
+
+/* What an option is in a verb as long as nobody sets it, where that is not what the table of options says. */
+typedef struct hth_default {
+    const char *option;
+    const char *value; /* in force before the user's settings are read; NULL: the verb works it out later */
+    const char *shown; /* what the help says; NULL: the value */
+} hth_default;
 
 /* The flags that most verbs share; NULL where a verb does not have one. */
 typedef struct hth_common {
@@ -48,6 +55,8 @@ typedef struct hth_command {
     unsigned scopes;      /* bit s: the options of hearth_option_scope s */
     const hth_flag *flags;
     size_t n_flags;
+    const hth_default *defaults;
+    size_t n_defaults;
 } hth_command;
 
 typedef struct hth_args {
@@ -62,9 +71,12 @@ typedef struct hth_args {
 
 /* Parse. True: go on, and call hth_args_free at the end together with hth_list_free for each list. False: *status is
  * the exit status, help or an error is printed, and everything is released but the lists. Settings count in this order,
- * later ones over earlier ones: defaults, --config FILE, environment, command line. */
+ * later ones over earlier ones: defaults, those of the verb, --config FILE, environment, command line. */
 bool hth_args_parse(const hth_command *command, int argc, char **argv, hth_args *args, int *status);
 void hth_args_free(hth_args *args);
+
+/* The default that the verb has of its own for an option, or all verbs have; NULL: none. */
+const hth_default *hth_verb_default(const hth_command *command, const char *option);
 
 bool hth_list_without_empty(const hth_list *list); /* no text in it is empty */
 void hth_list_free(hth_list *list);

@@ -12,9 +12,29 @@
 
 enum { MAX_TOKENS = 1 << 24, MAX_ROWS = 10000, MAX_MARKS = 1024, MAX_SESSIONS = 1024 };
 
+/* Flags that what is measured has no use for are refused. */
+static int check_flags(const hth_bench_flags *f) {
+    const struct {
+        const char *name;
+        bool given;
+    } warm[] = {{"--gen", f->gen != NULL}, {"--depth", f->depth != NULL}, {"--batch", f->batch != NULL},
+                {"--marks", f->marks > 0}, {"--sweep", f->sweep != NULL}, {"--ops", f->ops},
+                {"--svg", f->svg != NULL}, {"--limits", f->limits},       {"--no-limits", f->no_limits}};
+    for (size_t i = 0; f->cold && i < sizeof warm / sizeof *warm; i++) {
+        if (!warm[i].given) continue;
+        hth_complain("%s has no effect with --cold", warm[i].name);
+        return HTH_EXIT_USAGE;
+    }
+    if (f->idle >= 0 && !f->cold) hth_complain("--idle has an effect only with --cold");
+    else if (f->child && !f->cold) hth_complain("--cold-child is not for users: --cold starts it");
+    else if (f->limits && f->no_limits) hth_complain("--limits and --no-limits contradict each other");
+    else return HTH_EXIT_OK;
+    return HTH_EXIT_USAGE;
+}
+
 static bool parse_flags(int argc, char **argv, hth_bench *b, int *status) {
     hth_bench_flags *f = &b->flags;
-    *f = (hth_bench_flags){.depth = "0", .reps = 3, .idle = 2000};
+    *f = (hth_bench_flags){.reps = 3, .idle = -1};
     const hth_flag flags[] = {
         {'p', "prompt", "n-prompt", HTH_FLAG_TEXT, &f->prompt, "N,...", "prefill N tokens; 0: none (512)", 0, 0},
         {'n', "gen", "n-gen", HTH_FLAG_TEXT, &f->gen, "N,...", "decode N tokens; 0: none (128)", 0, 0},
@@ -33,10 +53,14 @@ static bool parse_flags(int argc, char **argv, hth_bench *b, int *status) {
          "first calls against later ones, time to the first token, of new processes (prompt: 26)", 0, 0},
         {0, "idle", NULL, HTH_FLAG_INT, &f->idle, "MS", "the pause before a call that --cold measures (2000)", 0,
          3600000},
-        {0, "cold-child", NULL, HTH_FLAG_INT, &f->child, "NS", "such a process, begun at NS: what --cold starts", 1,
-         INT64_MAX},
+        {0, "cold-child", NULL, HTH_FLAG_INT, &f->child, NULL, NULL, 1, INT64_MAX}, /* what --cold starts */
         {0, "reuse", NULL, HTH_FLAG_LATER, NULL, NULL, "reuse against none", 0, 0},
     };
+    static const hth_default defaults[] = {{"ctx", NULL, "what the longest measurement needs"},
+                                           {"rows", NULL, "512, or the longest pass of --sweep"},
+                                           {"outputs", NULL, "16, or one a session"},
+                                           {"sessions", NULL, "the most of --batch"},
+                                           {"mark-slots", NULL, "those of --marks, and one a session"}};
     const hth_command command = {
         .verb = "bench",
         .summary = "Measure the rates of prefill (N tokens in one call) and decode (one after the other).",
@@ -47,10 +71,16 @@ static bool parse_flags(int argc, char **argv, hth_bench *b, int *status) {
                  "what the figures and the keys of --json mean.",
         .scopes = HTH_SCOPES_ENGINE,
         .flags = flags,
-        .n_flags = sizeof flags / sizeof *flags};
+        .n_flags = sizeof flags / sizeof *flags,
+        .defaults = defaults,
+        .n_defaults = sizeof defaults / sizeof *defaults};
     if (!hth_args_parse(&command, argc, argv, &b->args, status)) return false;
+    *status = check_flags(f);
+    if (*status != HTH_EXIT_OK) return false;
     if (!f->prompt) f->prompt = f->sweep ? "0" : f->cold ? "26" : "512";
     if (!f->gen) f->gen = f->sweep && !f->batch ? "0" : "128";
+    if (!f->depth) f->depth = "0";
+    if (f->idle < 0) f->idle = 2000;
     return true;
 }
 
@@ -62,10 +92,6 @@ static int parse_list(const char *what, const char *text, int64_t min, int64_t m
 
 static int parse_lists(hth_bench *b) {
     const hth_bench_flags *f = &b->flags;
-    if (f->limits && f->no_limits) {
-        hth_complain("--limits and --no-limits contradict each other");
-        return HTH_EXIT_USAGE;
-    }
     int status = parse_list("--prompt", f->prompt, 0, MAX_TOKENS, &b->prompts);
     if (status == HTH_EXIT_OK) status = parse_list("--gen", f->gen, 0, MAX_TOKENS, &b->gens);
     if (status == HTH_EXIT_OK) status = parse_list("--depth", f->depth, 0, MAX_TOKENS, &b->depths);
@@ -150,8 +176,8 @@ static int open_picture(hth_bench *b) {
 static bool draw(const hth_bench *b) {
     const char *slash = strrchr(b->path, '/'), *name = slash ? slash + 1 : b->path;
     char subtitle[200];
-    snprintf(subtitle, sizeof subtitle, "%d threads, kernels %s, KV %s; median of %lld%s", b->info.threads,
-             b->info.kernels, b->info.kv, (long long)b->flags.reps,
+    snprintf(subtitle, sizeof subtitle, "%d thread%s, kernels %s, KV %s; median of %lld%s", b->info.threads,
+             hth_plural(b->info.threads), b->info.kernels, b->info.kv, (long long)b->flags.reps,
              b->sweep.count ? "" : ", whiskers from least to most");
     if (b->sweep.count) return hth_bench_sweep_svg(b->picture, name, subtitle, b->points, b->sweep.count);
     return hth_bench_svg(b->picture, name, subtitle, b->rows, b->n_rows);

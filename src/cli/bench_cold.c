@@ -24,7 +24,7 @@
 
 enum {
     LATER = 7,   /* warm calls that a first one is held against */
-    FEW_ROWS = 5 /* a row count that nothing has used before */
+    FEW_ROWS = 5 /* a row count that nothing has used before; of a prompt of so many, one more */
 };
 
 /* What a child tells, in ms; first_token and its parts run from the fork. */
@@ -50,6 +50,8 @@ typedef struct figures {
 
 enum { COUNT = sizeof(figures) / sizeof(double) };
 
+#define MOST_START_NS UINT64_C(60000000000) /* from a child's fork to its main: what took longer was no child */
+
 /* sorted: room for `count` values. */
 static double median(const double *values, int64_t count, double *sorted) {
     double middle, least, most;
@@ -63,7 +65,8 @@ typedef struct child {
     hth_bench *b;
     uint64_t begun_ns;
     figures f;
-    hth_tokens tokens;
+    int64_t prompt, few; /* tokens of the calls */
+    hth_tokens tokens;   /* enough for both */
     hearth_engine *engine;
     hearth_session *session;
     hearth_sampler *sampler;
@@ -111,18 +114,17 @@ static hearth_status first_and_later(child *c, int64_t count, double *cold, doub
 
 static hearth_status make_calls(child *c, hearth_error *err) {
     const float *logits;
-    int64_t count = (int64_t)c->tokens.count;
     struct timespec pause = {c->b->flags.idle / 1000, c->b->flags.idle % 1000 * 1000000};
     hearth_token token;
-    hearth_status status = call(c, count, &c->f.process_cold, &logits, err);
+    hearth_status status = call(c, c->prompt, &c->f.process_cold, &logits, err);
     c->f.prompt = hth_ms_since(c->begun_ns) - c->f.start - c->f.tokenizer - c->f.open;
     if (status == HEARTH_OK) status = hearth_sampler_sample(c->sampler, logits, &token, err);
     c->f.first_token = hth_ms_since(c->begun_ns);
     c->f.sample = c->f.first_token - c->f.start - c->f.tokenizer - c->f.open - c->f.prompt;
-    if (status == HEARTH_OK) status = first_and_later(c, count, NULL, &c->f.process_warm, &logits, err);
-    if (status == HEARTH_OK) status = first_and_later(c, FEW_ROWS, &c->f.shape_cold, &c->f.shape_warm, &logits, err);
+    if (status == HEARTH_OK) status = first_and_later(c, c->prompt, NULL, &c->f.process_warm, &logits, err);
+    if (status == HEARTH_OK) status = first_and_later(c, c->few, &c->f.shape_cold, &c->f.shape_warm, &logits, err);
     nanosleep(&pause, NULL);
-    if (status == HEARTH_OK) status = first_and_later(c, count, &c->f.idle_cold, &c->f.idle_warm, &logits, err);
+    if (status == HEARTH_OK) status = first_and_later(c, c->prompt, &c->f.idle_cold, &c->f.idle_warm, &logits, err);
     return status;
 }
 
@@ -130,13 +132,13 @@ static int open_all(child *c) {
     hearth_error err = {HEARTH_OK, ""};
     hearth_tokenizer *tokenizer = NULL;
     hearth_model_info info;
-    int64_t count = c->b->prompts.values[0];
+    int64_t most = c->prompt > c->few ? c->prompt : c->few;
     c->f.start = hth_ms_since(c->begun_ns);
     int status = hth_open_tokenizer(&c->b->args, c->b->path, &tokenizer);
-    if (status == HTH_EXIT_OK) status = make_prompt(c, tokenizer, count);
-    if (status == HTH_EXIT_OK) status = hth_set_int(&c->b->args, "ctx", count + 1 > FEW_ROWS ? count + 1 : FEW_ROWS);
+    if (status == HTH_EXIT_OK) status = make_prompt(c, tokenizer, most);
+    if (status == HTH_EXIT_OK) status = hth_set_int(&c->b->args, "ctx", most + 1);
     if (status == HTH_EXIT_OK) status = hth_set_default(&c->b->args, "mark-slots", 0);
-    if (status == HTH_EXIT_OK) status = hth_set_default(&c->b->args, "rows", count > FEW_ROWS ? count : FEW_ROWS);
+    if (status == HTH_EXIT_OK) status = hth_set_default(&c->b->args, "rows", most);
     if (status == HTH_EXIT_OK) status = hth_set_default(&c->b->args, "outputs", 1);
     c->f.tokenizer = hth_ms_since(c->begun_ns) - c->f.start;
     if (status == HTH_EXIT_OK) status = hth_open_engine_with(&c->b->args, c->b->path, &tokenizer, &c->engine);
@@ -151,8 +153,14 @@ static int open_all(child *c) {
 }
 
 int hth_bench_cold_child(hth_bench *b) {
-    child c = {.b = b, .begun_ns = (uint64_t)b->flags.child};
+    child c = {.b = b, .begun_ns = (uint64_t)b->flags.child, .prompt = b->prompts.values[0]};
+    c.few = c.prompt == FEW_ROWS ? FEW_ROWS + 1 : FEW_ROWS;
     hearth_error err = {HEARTH_OK, ""};
+    uint64_t now = hth_now_ns();
+    if (c.begun_ns > now || now - c.begun_ns > MOST_START_NS) {
+        hth_complain("--cold-child is not for users: --cold starts it");
+        return HTH_EXIT_USAGE;
+    }
     int status = open_all(&c);
     if (status == HTH_EXIT_OK && make_calls(&c, &err) != HEARTH_OK) status = hth_complain_error(&err);
     if (status == HTH_EXIT_OK) {
@@ -289,8 +297,8 @@ static void compare(const series *all, comparison out[COMPARISONS]) {
 }
 
 static void put_table(const hth_bench *b, const series *all, const comparison *rows) {
-    hth_outf("%s, prompt of %lld tokens, medians of %lld\n", b->path, (long long)b->prompts.values[0],
-             (long long)b->flags.reps);
+    hth_outf("%s, prompt of %lld token%s, medians of %lld\n", b->path, (long long)b->prompts.values[0],
+             hth_plural(b->prompts.values[0]), (long long)b->flags.reps);
     hth_outf("%-28s %10s %10s %12s %8s\n", "first call", "cold ms", "warm ms", "cold - warm", "%");
     for (int i = 0; i < COMPARISONS; i++)
         hth_outf("%-28s %10.3f %10.3f %12.3f %7.2f%%\n", rows[i].what, rows[i].cold, rows[i].warm,
@@ -342,8 +350,8 @@ int hth_bench_cold(hth_bench *b) {
                           [DROPPED_EARLY] = {.name = "file dropped", .dropped = true, .early = true}};
     comparison rows[COMPARISONS];
     figures unused;
-    int status = b->prompts.values[0] >= 1 ? HTH_EXIT_OK : HTH_EXIT_USAGE;
-    if (status != HTH_EXIT_OK) hth_complain("--cold needs a prompt of at least one token");
+    int status = b->prompts.values[0] >= 1 && b->prompts.count == 1 ? HTH_EXIT_OK : HTH_EXIT_USAGE;
+    if (status != HTH_EXIT_OK) hth_complain("--cold needs one prompt, of at least one token");
     for (int i = 0; i < SERIES && status == HTH_EXIT_OK; i++) {
         all[i].samples = calloc((size_t)b->flags.reps, sizeof *all[i].samples);
         if (!all[i].samples) status = hth_out_of_memory();

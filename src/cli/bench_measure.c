@@ -12,8 +12,14 @@
 static int set_options(hth_bench *b) {
     int64_t rows = b->sweep.count ? b->sweep.values[b->sweep.count - 1] : 0;
     int64_t outputs = hth_int_option(&b->args, "outputs", NULL);
+    int64_t asked = hth_int_option(&b->args, "ctx", NULL), model = hth_model_context(b->path);
     int status = HTH_EXIT_OK;
-    if (hth_int_option(&b->args, "ctx", NULL) == 0) status = hth_set_int(&b->args, "ctx", b->longest);
+    if (b->longest > model && model > 0) {
+        hth_complain("a measurement needs %lld token%s, but the model's context holds %lld", (long long)b->longest,
+                     hth_plural(b->longest), (long long)model);
+        return HTH_EXIT_USAGE;
+    }
+    if (asked == 0) status = hth_set_int(&b->args, "ctx", b->longest);
     if (status == HTH_EXIT_OK) status = hth_set_default(&b->args, "mark-slots", b->flags.marks + b->n_sessions);
     if (status == HTH_EXIT_OK) status = hth_set_default(&b->args, "sessions", b->n_sessions);
     if (status == HTH_EXIT_OK && outputs < b->n_sessions) status = hth_set_default(&b->args, "outputs", b->n_sessions);
@@ -26,14 +32,15 @@ static int set_options(hth_bench *b) {
 static int check_engine(const hth_bench *b) {
     int64_t rows = b->sweep.count ? b->sweep.values[b->sweep.count - 1] : 0;
     if (b->longest > b->info.context) {
-        hth_complain("%lld tokens are needed, but the context asked for holds %lld", (long long)b->longest,
-                     (long long)b->info.context);
+        hth_complain("a measurement needs %lld token%s, but the context asked for holds %lld", (long long)b->longest,
+                     hth_plural(b->longest), (long long)b->info.context);
     } else if (b->n_sessions > b->info.sessions || b->n_sessions > b->info.outputs) {
-        hth_complain("--batch %lld: the options ask for %lld sessions and %lld outputs", (long long)b->n_sessions,
-                     (long long)b->info.sessions, (long long)b->info.outputs);
+        hth_complain("--batch %lld: the options ask for %lld session%s and %lld output%s", (long long)b->n_sessions,
+                     (long long)b->info.sessions, hth_plural(b->info.sessions), (long long)b->info.outputs,
+                     hth_plural(b->info.outputs));
     } else if (rows > b->info.rows) {
-        hth_complain("--sweep: a pass of %lld rows is wanted, and the options ask for passes of %lld", (long long)rows,
-                     (long long)b->info.rows);
+        hth_complain("--sweep: a pass of %lld row%s is wanted, and the options ask for passes of %lld", (long long)rows,
+                     hth_plural(rows), (long long)b->info.rows);
     } else return HTH_EXIT_OK;
     return HTH_EXIT_USAGE;
 }

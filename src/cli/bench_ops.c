@@ -126,7 +126,8 @@ static void put_row(const hth_bench *b, const hth_bench_row *row) {
     if (row->sessions > 1) hth_outf(", %lld sessions", (long long)row->sessions);
     if (row->depth > 0) hth_outf(", depth %lld", (long long)row->depth);
     if (row->marks > 0) hth_outf(", marks %lld", (long long)row->marks);
-    hth_outf(", %lld times: %.2f ms on %d threads\n", (long long)b->flags.reps, row->ops.wall_ms, b->info.threads);
+    hth_outf(", %lld time%s: %.2f ms on %d thread%s\n", (long long)b->flags.reps, hth_plural(b->flags.reps),
+             row->ops.wall_ms, b->info.threads, hth_plural(b->info.threads));
     hth_outf("  %-24s %12s %7s %10s %9s %10s %9s %9s\n", "kind of work", "thread ms", "share", "GB", "GB/s", "GOP",
              "GOP/s", "of limit");
     for (size_t i = 0; i < row->ops.count; i++) {

@@ -88,7 +88,8 @@ static void put_row(const hth_bench *b, const hth_bench_row *row) {
 }
 
 static void report_table(const hth_bench *b) {
-    hth_outf("%s, %d threads, kernels %s, KV %s\n", b->path, b->info.threads, b->info.kernels, b->info.kv);
+    hth_outf("%s, %d thread%s, kernels %s, KV %s\n", b->path, b->info.threads, hth_plural(b->info.threads),
+             b->info.kernels, b->info.kv);
     if (b->n_rows > 0) put_heading(b);
     for (size_t i = 0; i < b->n_rows; i++) put_row(b, &b->rows[i]);
     hth_bench_limits_table(b);

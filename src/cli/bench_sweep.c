@@ -126,8 +126,8 @@ void hth_bench_sweep_json(hth_json *json, const hth_bench *b) {
 void hth_bench_sweep_table(const hth_bench *b) {
     bool limits = hth_bench_has_limits(b);
     if (b->sweep.count == 0) return;
-    hth_outf("\none pass after %lld tokens\n%8s %12s %12s %12s %12s", (long long)b->depths.values[0], "rows", "ms",
-             "ms a row", "least", "most");
+    hth_outf("\none pass after %lld token%s\n%8s %12s %12s %12s %12s", (long long)b->depths.values[0],
+             hth_plural(b->depths.values[0]), "rows", "ms", "ms a row", "least", "most");
     hth_outf("%s %9s\n", limits ? "  of read  of peak" : "", "of trend");
     for (size_t i = 0; i < b->sweep.count; i++) {
         const hth_bench_point *p = &b->points[i];

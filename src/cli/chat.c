@@ -35,12 +35,17 @@ static bool parse_flags(int argc, char **argv, hth_chat *c, chat_flags *f, int *
         {0, "history", NULL, HTH_FLAG_TEXT, &f->history, "FILE", "keep what is typed in a file, for the next chat", 0,
          0},
     };
+    static const hth_default defaults[] = {{"ctx", NULL, "the model's, at most 8192 and what fits"},
+                                           {"outputs", "1", NULL},
+                                           {"early", "on", NULL}}; /* the user is still typing */
     const hth_command command = {.verb = "chat",
                                  .summary = "Talk to a model.",
                                  .notes = notes,
                                  .scopes = HTH_SCOPES_ALL,
                                  .flags = flags,
-                                 .n_flags = sizeof flags / sizeof *flags};
+                                 .n_flags = sizeof flags / sizeof *flags,
+                                 .defaults = defaults,
+                                 .n_defaults = sizeof defaults / sizeof *defaults};
     if (!hth_args_parse(&command, argc, argv, &c->args, status)) return false;
     *status = hth_choosing_check(&c->choosing, &c->args);
     return *status == HTH_EXIT_OK;
@@ -71,9 +76,7 @@ static int open_engine(hth_chat *c) {
     hearth_model_info info;
     hearth_error err = {HEARTH_OK, ""};
     hearth_sampler *sampler = NULL;
-    int status = hth_set_default(&c->args, "outputs", 1);
-    if (status == HTH_EXIT_OK) status = hth_set_default(&c->args, "early", 1); /* the user is still typing */
-    if (status == HTH_EXIT_OK) status = hth_open_engine_with(&c->args, c->path, &c->own_tokenizer, &c->engine);
+    int status = hth_open_engine_with(&c->args, c->path, &c->own_tokenizer, &c->engine);
     if (status != HTH_EXIT_OK) return status;
     c->tokenizer = hearth_engine_tokenizer(c->engine);
     hearth_engine_info(c->engine, &info);

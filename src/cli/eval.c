@@ -50,6 +50,9 @@ static bool parse_flags(int argc, char **argv, eval_state *s, int *status) {
         {'p', "prompt", NULL, HTH_FLAG_TEXT, &f->prompt, "TEXT", "the text itself", 0, 0},
         {0, "chunks", NULL, HTH_FLAG_INT, &f->chunks, "N", "score the first N chunks only; 0: all (0)", 0, INT64_MAX},
     };
+    static const hth_default defaults[] = {{"ctx", NULL, "512, at most the model's"},
+                                           {"outputs", NULL, "half a chunk's, at most 64 MiB of logits"},
+                                           {"mark-slots", "0", NULL}};
     const hth_command command = {
         .verb = "eval",
         .summary = "Compute the perplexity of a text.",
@@ -57,7 +60,9 @@ static bool parse_flags(int argc, char **argv, eval_state *s, int *status) {
                  "of each\nscored, a last newline of the text left out.",
         .scopes = HTH_SCOPES_ENGINE,
         .flags = flags,
-        .n_flags = sizeof flags / sizeof *flags};
+        .n_flags = sizeof flags / sizeof *flags,
+        .defaults = defaults,
+        .n_defaults = sizeof defaults / sizeof *defaults};
     return hth_args_parse(&command, argc, argv, &s->args, status);
 }
 
@@ -73,8 +78,7 @@ static int choose_ctx(eval_state *s) {
         hth_complain("--ctx: chunks of %lld token%s leave nothing to score", (long long)s->ctx, hth_plural(s->ctx));
         return HTH_EXIT_USAGE;
     }
-    int status = hth_set_int(&s->args, "ctx", s->ctx);
-    return status == HTH_EXIT_OK ? hth_set_default(&s->args, "mark-slots", 0) : status;
+    return hth_set_int(&s->args, "ctx", s->ctx);
 }
 
 /* Tokens, begin token, and how many rows of logits a call should keep. */

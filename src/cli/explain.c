@@ -61,7 +61,8 @@ typedef struct explain_flags {
 static int explain_open(const hth_args *args, const explain_flags *flags, const char *path) {
     hearth_engine *engine;
     const hearth_ledger_row *rows;
-    int status = hth_open_engine(args, path, &engine);
+    int status = flags->svg ? hth_report_check_picture(flags->svg) : HTH_EXIT_OK;
+    if (status == HTH_EXIT_OK) status = hth_open_engine(args, path, &engine);
     if (status != HTH_EXIT_OK) return status;
     size_t count = hearth_engine_ledger(engine, &rows);
     if (args->common.json) {
@@ -100,12 +101,15 @@ int hth_verb_explain(int argc, char **argv) {
         {0, "open", NULL, HTH_FLAG_SWITCH, &chosen.open, NULL, "open the model and print what that cost", 0, 0},
         {0, "svg", NULL, HTH_FLAG_TEXT, &chosen.svg, "FILE", "draw it", 0, 0},
     };
+    static const hth_default context = {"ctx", NULL, "the model's, at most 8192 and what fits"};
     const hth_command command = {.verb = "explain",
                                  .summary = "Print the program, the memory plan, the kernels and the options in force. "
                                             "Nothing is computed.",
                                  .scopes = HTH_SCOPES_ENGINE,
                                  .flags = flags,
-                                 .n_flags = sizeof flags / sizeof *flags};
+                                 .n_flags = sizeof flags / sizeof *flags,
+                                 .defaults = &context,
+                                 .n_defaults = 1};
     hth_args args;
     int status;
     if (!hth_args_parse(&command, argc, argv, &args, &status)) return status;

@@ -19,7 +19,7 @@ static void print_row(char letter, const char *name, const char *value, const ch
 
 static void print_flags(const hth_flag *flags, size_t count) {
     for (size_t i = 0; i < count; i++)
-        if (flags[i].kind != HTH_FLAG_LATER)
+        if (flags[i].kind != HTH_FLAG_LATER && flags[i].help)
             print_row(flags[i].letter, flags[i].name, flags[i].value, flags[i].help, "");
 }
 
@@ -35,41 +35,35 @@ static const char *value_name(const hearth_option_info *option) {
 }
 
 /* " (0.8)", or nothing when there is no default. */
-static void format_default(const hearth_options *options, const hearth_option_info *option, char text[80]) {
-    int64_t whole = 0;
+static void format_default(const hth_command *command, const hearth_option_info *option, char text[80]) {
+    const hth_default *own = hth_verb_default(command, option->name);
+    const char *value = !own ? option->fallback : own->shown ? own->shown : own->value;
     text[0] = '\0';
-    if (option->type == HEARTH_OPTION_BOOL) {
-        hearth_options_get_int(options, option->name, &whole, NULL, NULL);
-        snprintf(text, 80, " (%s)", whole ? "on" : "off");
-    } else if (option->fallback[0]) {
-        snprintf(text, 80, " (%s)", option->fallback);
-    }
+    if (value[0]) snprintf(text, 80, " (%s)", value);
 }
 
-static void print_options(const hth_command *command, const hearth_options *options, hearth_option_scope scope,
-                          const char *title) {
+static void print_options(const hth_command *command, hearth_option_scope scope, const char *title) {
     if (!(command->scopes >> scope & 1)) return;
     hth_outf("\n%s\n", title);
     for (size_t i = 0; i < hearth_option_count(); i++) {
         const hearth_option_info *option = hearth_option_at(i);
         char text[80];
         if (option->scope != scope) continue;
-        format_default(options, option, text);
+        format_default(command, option, text);
         print_row(0, option->name, value_name(option), option->help, text);
     }
 }
 
-void hth_print_help(const hth_command *command, const hth_flag *common, size_t n_common,
-                    const hearth_options *options) {
+void hth_print_help(const hth_command *command, const hth_flag *common, size_t n_common) {
     hth_outf("usage: hearth %s [-m MODEL] [flags]%s%s\n\n%s\n\nflags\n", command->verb, command->operands ? " " : "",
              command->operands ? command->operands : "", command->summary);
     print_flags(command->flags, command->n_flags);
     print_flags(common, n_common);
     print_row('h', "help", NULL, "this text", "");
-    print_options(command, options, HEARTH_SCOPE_SAMPLING, "sampling options");
-    print_options(command, options, HEARTH_SCOPE_TEXT, "text options");
-    print_options(command, options, HEARTH_SCOPE_ENGINE, "engine options");
-    print_options(command, options, HEARTH_SCOPE_PROGRAM, "program options");
+    print_options(command, HEARTH_SCOPE_SAMPLING, "sampling options");
+    print_options(command, HEARTH_SCOPE_TEXT, "text options");
+    print_options(command, HEARTH_SCOPE_ENGINE, "engine options");
+    print_options(command, HEARTH_SCOPE_PROGRAM, "program options");
     if (command->scopes)
         hth_outf("\nOptions can also be set by environment variables (--cpu-mask: HEARTH_CPU_MASK) and in a --config "
                  "file; the\n"

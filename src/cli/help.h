@@ -4,7 +4,6 @@
 
 #include "cli/args.h"
 
-/* options: the defaults of the program, which the help shows. */
-void hth_print_help(const hth_command *command, const hth_flag *common, size_t n_common, const hearth_options *options);
+void hth_print_help(const hth_command *command, const hth_flag *common, size_t n_common);
 
 #endif

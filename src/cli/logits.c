@@ -67,15 +67,20 @@ static bool parse_flags(int argc, char **argv, logits_state *s, int *status) {
         {0, "no-bos", NULL, HTH_FLAG_SWITCH, &f->no_bos, NULL, "add no begin or end token to the prompt", 0, 0},
         {0, "marks", NULL, HTH_FLAG_TEXT, &f->marks, "0,12", "leave marks there, come back to each and compare", 0, 0},
     };
+    static const hth_default defaults[] = {{"ctx", NULL, "the prompt's tokens"},
+                                           {"outputs", NULL, "the prompt's, at most 128"},
+                                           {"sessions", NULL, "1, and those beside"},
+                                           {"mark-slots", NULL, "those of --marks"}};
     const hth_command command = {
         .verb = "logits",
         .summary = "Compute the logits after every token of a prompt.",
         .notes = "The report holds the shape, the SHA-256 of the rows as they are written, and the largest logit of\n"
-                 "each row. Without --ctx the session holds just the prompt; --outputs bounds the rows of one call "
-                 "(128).",
+                 "each row. --outputs bounds the rows of one call.",
         .scopes = HTH_SCOPES_ENGINE,
         .flags = flags,
-        .n_flags = sizeof flags / sizeof *flags};
+        .n_flags = sizeof flags / sizeof *flags,
+        .defaults = defaults,
+        .n_defaults = sizeof defaults / sizeof *defaults};
     return hth_args_parse(&command, argc, argv, &s->args, status);
 }
 
@@ -136,14 +141,20 @@ static int read_marks(logits_state *s) {
 static int open_all(logits_state *s) {
     int64_t count = (int64_t)s->tokens.count, beside = s->flags.beside;
     int64_t outputs = (count < DEFAULT_OUTPUTS ? count : DEFAULT_OUTPUTS) + beside;
-    int status = HTH_EXIT_OK;
-    if (hth_int_option(&s->args, "ctx", NULL) == 0) status = hth_set_int(&s->args, "ctx", count);
+    int status = hth_check_fits(&s->args, hth_model_context(s->path), count);
+    if (status == HTH_EXIT_OK && hth_int_option(&s->args, "ctx", NULL) == 0)
+        status = hth_set_int(&s->args, "ctx", count);
     if (status == HTH_EXIT_OK) status = hth_set_default(&s->args, "outputs", outputs);
-    if (status == HTH_EXIT_OK) status = hth_set_int(&s->args, "sessions", 1 + beside);
+    if (status == HTH_EXIT_OK) status = hth_set_default(&s->args, "sessions", 1 + beside);
     if (status == HTH_EXIT_OK) status = hth_set_default(&s->args, "mark-slots", (int64_t)s->n_marks);
     if (status == HTH_EXIT_OK) status = hth_open_engine_with(&s->args, s->path, &s->tokenizer, &s->engine);
     if (status != HTH_EXIT_OK) return status;
     hearth_engine_info(s->engine, &s->info);
+    if (s->info.sessions <= beside) {
+        hth_complain("--sessions %lld leaves none for the prompt beside %lld", (long long)s->info.sessions,
+                     (long long)beside);
+        return HTH_EXIT_USAGE;
+    }
     if (s->info.outputs <= beside) {
         hth_complain("--outputs %lld leaves no row for the prompt beside %lld session%s", (long long)s->info.outputs,
                      (long long)beside, hth_plural(beside));

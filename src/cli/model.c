@@ -88,6 +88,15 @@ int64_t hth_model_context(const char *path) {
     return context > 0 ? context : 0;
 }
 
+int hth_check_fits(const hth_args *args, int64_t model, int64_t count) {
+    int64_t asked = hth_int_option(args, "ctx", NULL);
+    bool beyond_model = model > 0 && count > model; /* then no --ctx would help */
+    if (!beyond_model && (asked == 0 || count <= asked)) return HTH_EXIT_OK;
+    hth_complain("the prompt has %lld token%s, but the %s holds %lld", (long long)count, hth_plural(count),
+                 beyond_model ? "model's context" : "context asked for", (long long)(beyond_model ? model : asked));
+    return HTH_EXIT_FAILED;
+}
+
 int hth_set_int(hth_args *args, const char *option, int64_t value) {
     char text[32];
     hearth_error err = {HEARTH_OK, ""};

@@ -17,6 +17,9 @@ int hth_open_engine_with(const hth_args *args, const char *path, hearth_tokenize
 
 /* Positions that the model was made for, read from the file's metadata; 0 when it does not say. */
 int64_t hth_model_context(const char *path);
+/* Refuse a prompt of `count` tokens for which the model, made for `model` positions (0: unknown), or the context that
+ * is asked for has no room. */
+int hth_check_fits(const hth_args *args, int64_t model, int64_t count);
 
 /* Set an INT option; or only when the user has left it alone. */
 int hth_set_int(hth_args *args, const char *option, int64_t value);

@@ -1,7 +1,19 @@
 #include "cli/report.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "cli/say.h"
+#include "cli/verbs.h"
+
+int hth_report_check_picture(const char *path) {
+    FILE *file = fopen(path, "ae");
+    if (file && fclose(file) == 0) return HTH_EXIT_OK;
+    hth_complain("cannot write %s: %s", path, strerror(errno));
+    return HTH_EXIT_FAILED;
+}
 
 void hth_report_measure(hth_json *json, const char *key, double value) {
     hth_json_double(json, key, round(value * 1000) / 1000);

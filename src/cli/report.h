@@ -8,6 +8,10 @@
 /* A measured time or rate: to three decimals, which is more than was measured. */
 void hth_report_measure(hth_json *json, const char *key, double value);
 
+/* Whether a picture can be written into a file: told before what it shows is measured. What is in the file stays. The
+ * answer is an exit status; why not is printed. */
+int hth_report_check_picture(const char *path);
+
 /* "model", "architecture", "context", "threads", "kernels", "kv" */
 void hth_report_model(hth_json *json, const char *path, const hearth_engine *engine);
 void hth_report_counters(hth_json *json, const hearth_engine *engine); /* "counters": {...} */

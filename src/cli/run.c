@@ -19,7 +19,7 @@
 #include "cli/say.h"
 #include "cli/verbs.h"
 
-enum { DEFAULT_TOKENS = 256 };
+enum { DEFAULT_TOKENS = 256, MOST_ROWS = 512 };
 
 typedef struct run_flags {
     const char *prompt, *file, *system, *template;
@@ -62,6 +62,13 @@ static int check_flags(run_state *r) {
     return HTH_EXIT_USAGE;
 }
 
+/* One prompt and one row of logits at a time: what is planned for more would be made present for nothing. */
+static const hth_default defaults[] = {{"ctx", NULL, "the prompt and -n tokens"},
+                                       {"rows", NULL, "the prompt's tokens, at most 512"},
+                                       {"outputs", "1", NULL},
+                                       {"mark-slots", "0", NULL},
+                                       {"early", "on", NULL}}; /* the prompt need not wait for all weights */
+
 static bool parse_flags(int argc, char **argv, run_state *r, int *status) {
     run_flags *f = &r->flags;
     f->n = DEFAULT_TOKENS;
@@ -87,7 +94,9 @@ static bool parse_flags(int argc, char **argv, run_state *r, int *status) {
         .notes = notes,
         .scopes = HTH_SCOPES_ALL,
         .flags = flags,
-        .n_flags = sizeof flags / sizeof *flags};
+        .n_flags = sizeof flags / sizeof *flags,
+        .defaults = defaults,
+        .n_defaults = sizeof defaults / sizeof *defaults};
     if (!hth_args_parse(&command, argc, argv, &r->args, status)) return false;
     if (f->prompt && strcmp(f->prompt, "-") == 0 && !f->file) {
         f->prompt = NULL;
@@ -98,16 +107,6 @@ static bool parse_flags(int argc, char **argv, run_state *r, int *status) {
 }
 
 /* ---- Preparation ---- */
-
-/* One prompt and one row of logits at a time: what is planned for more would be made present for nothing. */
-static int choose_defaults(run_state *r, int64_t count) {
-    enum { ROWS = 512 };
-    int status = hth_set_default(&r->args, "mark-slots", 0);
-    if (status == HTH_EXIT_OK) status = hth_set_default(&r->args, "rows", count < ROWS ? count : ROWS);
-    if (status == HTH_EXIT_OK) status = hth_set_default(&r->args, "outputs", 1);
-    if (status == HTH_EXIT_OK) status = hth_set_default(&r->args, "early", 1); /* the prompt need not wait for all */
-    return status;
-}
 
 /* The request with the prompt as a user's message. */
 static int make_request(const run_state *r, hth_text *request) {
@@ -176,17 +175,11 @@ static int prepare_prompt(run_state *r) {
     int64_t count = (int64_t)g->prompt.count, model = hearth_tokenizer_model_context(r->tokenizer);
     int64_t context = hth_int_option(&r->args, "ctx", NULL);
     bool asked = context > 0;
+    status = hth_check_fits(&r->args, model, count);
     if (!asked) context = r->flags.n > INT32_MAX - count ? INT32_MAX : count + r->flags.n;
     if (!asked && model > 0 && context > model) context = model;
-    bool beyond_model = model > 0 && count > model; /* then no --ctx would help */
-    if (count > context || beyond_model) {
-        hth_complain("the prompt has %lld token%s, but the %s holds %lld", (long long)count, hth_plural(count),
-                     asked && !beyond_model ? "context asked for" : "model's context",
-                     (long long)(beyond_model ? model : context));
-        return HTH_EXIT_FAILED;
-    }
-    status = hth_set_int(&r->args, "ctx", context);
-    if (status == HTH_EXIT_OK) status = choose_defaults(r, count);
+    if (status == HTH_EXIT_OK) status = hth_set_int(&r->args, "ctx", context);
+    if (status == HTH_EXIT_OK) status = hth_set_default(&r->args, "rows", count < MOST_ROWS ? count : MOST_ROWS);
     if (status != HTH_EXIT_OK) return status;
     g->most = r->flags.n;
     r->room = g->most < context - count + 1 ? g->most : context - count + 1;
@@ -320,6 +313,7 @@ int hth_verb_run(int argc, char **argv) {
     int status;
     if (parse_flags(argc, argv, &r, &status)) {
         status = hth_find_model(&r.args, r.path);
+        if (status == HTH_EXIT_OK && r.flags.svg) status = hth_report_check_picture(r.flags.svg);
         if (status == HTH_EXIT_OK) status = hth_read_text(r.flags.prompt, r.flags.file, HTH_MOST_TEXT, &r.prompt);
         if (status == HTH_EXIT_OK) status = prepare_prompt(&r);
         if (status == HTH_EXIT_OK) status = open_all(&r);

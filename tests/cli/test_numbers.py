@@ -132,6 +132,7 @@ class Bench(ProgramTest):
         self.refuse(2, "bench", "-m", MODEL, "--gen", "-1", says="--gen")
         self.refuse(2, "bench", "-m", MODEL, "--prompt", "5000", says="4096")
         self.refuse(2, "bench", "-m", MODEL, "--prompt", "20", "--gen", "0", "--ctx", "8", says="20 tokens")
+        self.refuse(2, "bench", "-m", MODEL, "--cold", "--prompt", "1,2", says="one prompt")
         self.refuse(2, "bench", "-m", MODEL, "--limits", "--no-limits", says="contradict")
         self.refuse(2, "bench", "-m", MODEL, "--batch", "0", says="--batch")
         self.refuse(2, "bench", "-m", MODEL, "--batch", "3", "--sessions", "2", says="2 sessions")
@@ -214,8 +215,15 @@ class Cold(ProgramTest):
     """Figures vary; what they are made of does not."""
 
     def test_parts_add_up(self):
-        report = self.report("bench", "-m", MODEL, "--cold", "--prompt", "9", "--reps", "1", "--idle", "5")
-        self.assertEqual((report["prompt_tokens"], report["reps"]), (9, 1))
+        self.parts_add_up(9)
+
+    def test_a_prompt_as_short_as_the_few_rows(self):
+        for prompt in (1, 5):
+            self.parts_add_up(prompt)
+
+    def parts_add_up(self, prompt):
+        report = self.report("bench", "-m", MODEL, "--cold", "--prompt", prompt, "--reps", "1", "--idle", "5")
+        self.assertEqual((report["prompt_tokens"], report["reps"]), (prompt, 1))
         self.assertEqual(set(report["first_calls"]), {"process_cached", "process_dropped", "shape", "idle"})
         for call in report["first_calls"].values():
             self.assertGreater(call["cold_ms"], 0)

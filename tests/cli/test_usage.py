@@ -1,5 +1,6 @@
 """Verbs, flags, help and exit statuses."""
 import os
+import re
 import unittest
 from pathlib import Path
 
@@ -32,9 +33,42 @@ class Help(ProgramTest):
     def test_help_lists_the_options_in_scope(self):
         for verb in WITH_ENGINE:
             self.assertIn("--cpu-mask auto|ref|avx2|avxvnni|avx512", self.succeed(verb, "--help").decode())
+            self.assertRegex(self.succeed(verb, "--help").decode(), r"--sigbus +survive .* \(on\)\n")
         self.assertIn("--top-k N", self.succeed("run", "--help").decode())
         for verb in ("eval", "tokenize"):
             self.assertNotIn("--top-k", self.succeed(verb, "--help").decode())
+
+
+    def test_help_shows_the_defaults_of_the_verb(self):
+        shown = {"run": {"ctx": "the prompt and -n tokens", "outputs": "1", "mark-slots": "0", "early": "on"},
+                 "chat": {"ctx": "the model's, at most 8192 and what fits", "outputs": "1", "mark-slots": "8",
+                          "early": "on"},
+                 "explain": {"ctx": "the model's, at most 8192 and what fits", "outputs": "16", "early": "off"},
+                 "logits": {"ctx": "the prompt's tokens", "outputs": "the prompt's, at most 128"},
+                 "eval": {"ctx": "512, at most the model's", "mark-slots": "0"},
+                 "bench": {"rows": "512, or the longest pass of --sweep", "sessions": "the most of --batch"}}
+        for verb, options in shown.items():
+            text = self.succeed(verb, "--help").decode()
+            for name, default in options.items():
+                found = re.search(rf"^ +--{name}[ \n].*\((.*)\)$", text, re.M)
+                self.assertEqual(found and found[1], default, f"{verb} --{name}")
+
+    def test_defaults_of_a_verb_are_in_force_and_can_be_set(self):
+        def slots(*args, **changes):
+            return self.report("run", "-m", MODEL, "-p", "a", "-n", "1", *args,
+                               env=environment(**changes))["counters"]["marks_total"]
+        self.assertEqual(slots(), 0)
+        self.assertEqual(slots(HEARTH_MARK_SLOTS="2"), 2)
+        self.assertEqual(slots("--mark-slots", "3", HEARTH_MARK_SLOTS="2"), 3)
+
+    def test_what_is_not_for_users(self):
+        """Bench starts itself with a flag that is neither listed nor suggested."""
+        self.assertNotIn("cold-child", self.succeed("bench", "--help").decode())
+        self.assertNotIn("cold-child", self.refuse(2, "bench", "-m", MODEL, "--cold-chidl", "1"))
+        for args in (["--cold-child", "1"], ["--cold", "--cold-child", "1"],
+                     ["--cold", "--cold-child", str(2**63 - 1)]):
+            self.refuse(2, "bench", "-m", MODEL, *args, says="--cold-child is not for users: --cold starts it")
+        self.refuse(2, "bench", "-m", MODEL, "--cold-child", "x", says="'x'")
 
 
 class Refusals(ProgramTest):
@@ -85,7 +119,35 @@ class Refusals(ProgramTest):
         self.refuse(2, "bench", "--reps", "0", says="from 1 to 1000")
         self.refuse(2, "run", "stray", says="'stray'")
 
+    def test_lists_of_numbers(self):
+        for text in ("1,,2", ",2", "2,", ","):
+            for args in (["bench", "--prompt"], ["bench", "--gen"], ["bench", "--depth"], ["bench", "--batch"],
+                         ["logits", "--tokens"], ["logits", "--tokens", "1,2", "--cuts"], ["detokenize", "--tokens"]):
+                self.refuse(2, args[0], "-m", MODEL, *args[1:], text, says="comma")
+
+    def test_texts_that_are_too_long(self):
+        """It is the prompt that is told, not a --ctx that was not given."""
+        file = self.folder / "text"
+        file.write_text("a " * 5000)
+        for verb in ("run", "logits"):
+            message = self.refuse(1, verb, "-m", MODEL, "-f", file, says="but the model's context holds 4096")
+            self.assertRegex(message, r"the prompt has \d+ tokens")
+            self.refuse(1, verb, "-m", MODEL, "-p", "one two three four", "--ctx", "1",
+                        says="tokens, but the context asked for holds 1")
+        self.refuse(2, "bench", "-m", MODEL, "--prompt", "4000", "--depth", "1000",
+                    says="a measurement needs 5000 tokens, but the model's context holds 4096")
+
+    def test_pictures_that_cannot_be_written(self):
+        """Before anything is computed."""
+        file = self.folder / "no/such.svg"
+        for args in (["run", "-p", "a"], ["explain", "--open"], ["bench", "--prompt", "4"]):
+            self.refuse(1, *args, "-m", MODEL, "--svg", file, says="such.svg: No such file or directory")
+
     def test_combinations(self):
+        self.refuse(2, "logits", "-m", MODEL, "--tokens", "1", "--beside", "2", "--sessions", "2", says="--sessions 2")
+        self.refuse(2, "bench", "-m", MODEL, "--idle", "5", says="--idle has an effect only with --cold")
+        for args in (["--gen", "1"], ["--depth", "1"], ["--svg", "x"], ["--ops"], ["--sweep", "1"], ["--limits"]):
+            self.refuse(2, "bench", "-m", MODEL, "--cold", *args, says=f"{args[0]} has no effect with --cold")
         self.refuse(2, "run", "-m", MODEL, "-p", "a", "-f", "b", says="not from both")
         self.refuse(2, "logits", "-m", MODEL, "-p", "a", "--tokens", "1", says="not as both")
         self.refuse(2, "bench", "-m", MODEL, "--prompt", "0", "--gen", "0", says="nothing to measure")
