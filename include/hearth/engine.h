@@ -161,6 +161,7 @@ typedef struct hearth_limits {
     double float_ops_per_s;  /* float32 multiply-adds on registers with the kernels' instructions, 2 each */
     uint64_t read_bytes;     /* how much memory the reading went over, again and again */
     int read_cached;         /* 1: that is not much more than the caches hold, and the rate may be theirs */
+    uint64_t cache_bytes;    /* what the last cache of the first core holds; 0: the system does not say */
 } hearth_limits;
 
 /* Measure them now: the best of several short rounds, about 0.2 s a row of `limits`. Until it returns, memory outside

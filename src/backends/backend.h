@@ -84,8 +84,9 @@ typedef struct hth_peaks {
     double read_bytes_per_s; /* from memory that no cache holds */
     double int8_ops_per_s;   /* multiply-adds of the kernels' instruction set on registers, 2 operations each */
     double float_ops_per_s;
-    uint64_t read_bytes; /* how much memory the reading went over, again and again */
-    bool read_cached;    /* that is not much more than the caches hold: the rate may be theirs */
+    uint64_t read_bytes;  /* how much memory the reading went over, again and again */
+    uint64_t cache_bytes; /* the last cache of the first core; 0: unknown */
+    bool read_cached;     /* what was read is not much more than the caches hold: the rate may be theirs */
 } hth_peaks;
 
 /* What limits a kind of work. */

@@ -25,7 +25,7 @@
 
 /* What one measurement costs, as the counters say. */
 typedef struct hth_bench_cost {
-    uint64_t weight_bytes, kv_bytes, int8_ops, float_ops, attention_ops;
+    uint64_t passes, weight_bytes, kv_bytes, int8_ops, float_ops, attention_ops;
 } hth_bench_cost;
 
 /* The time of a measurement by kind of work, of all its repetitions together. */
@@ -127,6 +127,8 @@ bool hth_bench_has_limits(const hth_bench *b);
 bool hth_bench_limits_differ(const hth_bench *b); /* before and after: by more than a fifth */
 hth_bench_cost hth_bench_cost_now(const hearth_engine *engine);
 hth_bench_cost hth_bench_cost_since(const hearth_engine *engine, hth_bench_cost before);
+/* Whether the last cache holds all that a pass reads, so that the rate of memory does not limit it. */
+bool hth_bench_is_cached(const hth_bench *b, const hth_bench_cost *cost);
 /* Bytes of weights, keys and values a second over what can be read a second. */
 double hth_bench_of_read(const hth_bench *b, const hth_bench_cost *cost, double seconds);
 /* The time that the linears' operations take at the peaks over the time that all took. */
@@ -134,11 +136,15 @@ double hth_bench_of_peak(const hth_bench *b, const hth_bench_cost *cost, double 
 double hth_bench_seconds(const hth_bench_row *row); /* of a measurement, at its median rate */
 void hth_bench_limits_json(hth_json *json, const hth_bench *b);
 void hth_bench_limits_table(const hth_bench *b);
+void hth_bench_fractions_json(hth_json *json, const hth_bench *b, const hth_bench_cost *cost, double seconds);
+void hth_bench_fractions_columns(const hth_bench *b, const hth_bench_cost *cost, double seconds);
+void hth_bench_fractions_notes(const hth_bench *b); /* what fractions of the tables above mean, where they need it */
 
 /* bench_ops.c */
 int hth_bench_ops_measure(hth_bench *b);
 void hth_bench_ops_json(hth_json *json, const hth_bench *b, const hth_bench_row *row);
 void hth_bench_ops_table(const hth_bench *b);
+double hth_bench_ops_most(const hth_bench *b, const hth_bench_row *row); /* the largest fraction of a limit */
 
 /* bench_sweep.c */
 int hth_bench_sweep_parse(const char *text, hth_numbers *out); /* "1-130,500-520": increasing, none twice */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/cpu.h"
 #include "cli/bench.h"
 #include "cli/report.h"
 #include "cli/say.h"
@@ -68,18 +69,27 @@ bool hth_bench_limits_differ(const hth_bench *b) {
 hth_bench_cost hth_bench_cost_now(const hearth_engine *engine) {
     hearth_counters c;
     hearth_engine_counters(engine, &c);
-    return (hth_bench_cost){c.weight_bytes, c.kv_bytes, c.linear_int8_ops, c.linear_float_ops, c.attention_ops};
+    return (hth_bench_cost){c.passes,          c.weight_bytes,     c.kv_bytes,
+                            c.linear_int8_ops, c.linear_float_ops, c.attention_ops};
 }
 
 hth_bench_cost hth_bench_cost_since(const hearth_engine *engine, hth_bench_cost before) {
     hth_bench_cost now = hth_bench_cost_now(engine);
-    return (hth_bench_cost){now.weight_bytes - before.weight_bytes, now.kv_bytes - before.kv_bytes,
-                            now.int8_ops - before.int8_ops, now.float_ops - before.float_ops,
-                            now.attention_ops - before.attention_ops};
+    return (hth_bench_cost){.passes = now.passes - before.passes,
+                            .weight_bytes = now.weight_bytes - before.weight_bytes,
+                            .kv_bytes = now.kv_bytes - before.kv_bytes,
+                            .int8_ops = now.int8_ops - before.int8_ops,
+                            .float_ops = now.float_ops - before.float_ops,
+                            .attention_ops = now.attention_ops - before.attention_ops};
 }
 
 double hth_bench_seconds(const hth_bench_row *row) {
     return row->median > 0 ? (double)(row->tokens * row->sessions) / row->median : INFINITY;
+}
+
+bool hth_bench_is_cached(const hth_bench *b, const hth_bench_cost *cost) {
+    uint64_t cache = b->limits.before.cache_bytes;
+    return hth_bench_has_limits(b) && cost->passes > 0 && (cost->weight_bytes + cost->kv_bytes) / cost->passes <= cache;
 }
 
 double hth_bench_of_read(const hth_bench *b, const hth_bench_cost *cost, double seconds) {
@@ -102,6 +112,7 @@ static void limits_json(hth_json *json, const char *key, const hearth_limits *l)
     hth_json_uint(json, "float_ops_per_s", (uint64_t)llround(l->float_ops_per_s));
     hth_json_uint(json, "read_bytes", l->read_bytes);
     hth_json_bool(json, "read_cached", l->read_cached != 0);
+    hth_json_uint(json, "cache_bytes", l->cache_bytes);
     hth_json_close(json, '}');
 }
 
@@ -133,4 +144,52 @@ void hth_bench_limits_table(const hth_bench *b) {
     limits_line("before", &b->limits.before);
     limits_line("after", &b->limits.after);
     if (hth_bench_limits_differ(b)) hth_outf("They differ by more than a fifth: the fractions are of their mean.\n");
+}
+
+void hth_bench_fractions_json(hth_json *json, const hth_bench *b, const hth_bench_cost *cost, double seconds) {
+    if (!hth_bench_has_limits(b)) return;
+    hth_report_measure(json, "fraction_of_read", hth_bench_of_read(b, cost, seconds));
+    hth_json_bool(json, "read_cached", hth_bench_is_cached(b, cost));
+    hth_report_measure(json, "fraction_of_peak", hth_bench_of_peak(b, cost, seconds));
+}
+
+void hth_bench_fractions_columns(const hth_bench *b, const hth_bench_cost *cost, double seconds) {
+    if (!hth_bench_has_limits(b)) return;
+    if (hth_bench_is_cached(b, cost)) hth_outf(" %8s", "cached");
+    else hth_outf(" %7.1f%%", 100 * hth_bench_of_read(b, cost, seconds));
+    hth_outf(" %7.1f%%", 100 * hth_bench_of_peak(b, cost, seconds));
+}
+
+/* ---- What fractions mean ---- */
+
+/* What the tables show of a measurement: the largest fraction, and whether its reading is said to be cached. */
+static void look_at(const hth_bench *b, const hth_bench_cost *cost, double seconds, double *most, bool *cached) {
+    bool is_cached = hth_bench_is_cached(b, cost);
+    *cached = *cached || is_cached;
+    if (!is_cached) *most = fmax(*most, hth_bench_of_read(b, cost, seconds));
+}
+
+void hth_bench_fractions_notes(const hth_bench *b) {
+    double most = 0;
+    bool cached = false;
+    hth_cpu cpu;
+    if (!hth_bench_has_limits(b)) return;
+    for (size_t i = 0; i < b->n_rows; i++) {
+        look_at(b, &b->rows[i].cost, hth_bench_seconds(&b->rows[i]), &most, &cached);
+        most = fmax(most, hth_bench_ops_most(b, &b->rows[i]));
+    }
+    for (size_t i = 0; i < b->sweep.count; i++)
+        look_at(b, &b->points[i].cost, b->points[i].median * 1e-3, &most, &cached);
+    if (cached)
+        hth_outf(
+            "\ncached: the last cache holds all that a pass reads (up to %.1f MB), so no limit of reading is known\n",
+            (double)b->limits.before.cache_bytes * 1e-6);
+    if (most > 1)
+        hth_outf("\nAbove 100%%: limits differ by some percent from one measurement to the next, caches keep a part of "
+                 "what\nthe pass before read, and a thread that reads while others wait has more than its share of "
+                 "memory's rate.\n");
+    hth_cpu_probe(&cpu);
+    if (b->info.threads > cpu.cores)
+        hth_outf("\n%d threads share %d core%s: they take turns, and neither limits nor fractions mean much.\n",
+                 b->info.threads, cpu.cores, hth_plural(cpu.cores));
 }

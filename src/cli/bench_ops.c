@@ -71,13 +71,20 @@ static double seconds_of(const hth_bench *b, const hearth_work *w) {
 }
 
 /* The time that a kind takes at least, by the limit that it comes closest to, over the time that it took. Negative
- * where no limit is known. */
-static double of_limit(const hth_bench *b, const hearth_work *w) {
+ * where no limit is known; what a cache holds is read at no known rate. */
+static double of_limit(const hth_bench *b, const hth_bench_row *row, const hearth_work *w) {
     const hearth_limits *l = &b->limits.mean;
     if (!hth_bench_has_limits(b) || w->ms <= 0) return -1;
     if (w->limit != HEARTH_WORK_INT8 && w->limit != HEARTH_WORK_FLOAT) return -1;
     double peak = w->limit == HEARTH_WORK_INT8 ? l->int8_ops_per_s : l->float_ops_per_s;
-    return fmax((double)w->bytes / l->read_bytes_per_s, (double)w->ops / peak) / seconds_of(b, w);
+    double reading = hth_bench_is_cached(b, &row->cost) ? 0 : (double)w->bytes / l->read_bytes_per_s;
+    return fmax(reading, (double)w->ops / peak) / seconds_of(b, w);
+}
+
+double hth_bench_ops_most(const hth_bench *b, const hth_bench_row *row) {
+    double most = 0;
+    for (size_t i = 0; i < row->ops.count; i++) most = fmax(most, of_limit(b, row, &row->ops.work[i]));
+    return most;
 }
 
 static bool is_shown(const hearth_work *w) {
@@ -97,7 +104,7 @@ void hth_bench_ops_json(hth_json *json, const hth_bench *b, const hth_bench_row 
     for (size_t i = 0; i < row->ops.count; i++) {
         const hearth_work *w = &row->ops.work[i];
         if (!is_shown(w)) continue;
-        double fraction = of_limit(b, w);
+        double fraction = of_limit(b, row, w);
         hth_json_open(json, NULL, '{');
         hth_json_text(json, "what", w->what);
         hth_report_measure(json, "ms", w->ms);
@@ -134,7 +141,7 @@ static void put_row(const hth_bench *b, const hth_bench_row *row) {
         const hearth_work *w = &row->ops.work[i];
         sum += w->ms;
         if (!is_shown(w)) continue;
-        double fraction = of_limit(b, w);
+        double fraction = of_limit(b, row, w);
         put_line(w->what, w->ms, all);
         put_rate((double)w->bytes, seconds_of(b, w));
         put_rate((double)w->ops, seconds_of(b, w));

@@ -33,15 +33,13 @@ static void row_json(hth_json *json, const hth_bench *b, const hth_bench_row *ro
     hth_json_open(json, "samples", '[');
     for (int64_t k = 0; k < b->flags.reps; k++) hth_report_measure(json, NULL, row->rates[k]);
     hth_json_close(json, ']');
+    hth_json_uint(json, "passes", row->cost.passes);
     hth_json_uint(json, "weight_bytes", row->cost.weight_bytes);
     hth_json_uint(json, "kv_bytes", row->cost.kv_bytes);
     hth_json_uint(json, "linear_int8_ops", row->cost.int8_ops);
     hth_json_uint(json, "linear_float_ops", row->cost.float_ops);
     hth_json_uint(json, "attention_ops", row->cost.attention_ops);
-    if (hth_bench_has_limits(b)) {
-        hth_report_measure(json, "fraction_of_read", hth_bench_of_read(b, &row->cost, hth_bench_seconds(row)));
-        hth_report_measure(json, "fraction_of_peak", hth_bench_of_peak(b, &row->cost, hth_bench_seconds(row)));
-    }
+    hth_bench_fractions_json(json, b, &row->cost, hth_bench_seconds(row));
     hth_bench_ops_json(json, b, row);
     hth_json_close(json, '}');
 }
@@ -81,9 +79,7 @@ static void put_row(const hth_bench *b, const hth_bench_row *row) {
              (long long)row->depth, (long long)row->marks);
     if (has_batches(b)) hth_outf(" %8lld %12.2f", (long long)row->sessions, row->median / (double)row->sessions);
     hth_outf(" %12.2f %12.2f %12.2f", row->median, row->least, row->most);
-    if (hth_bench_has_limits(b))
-        hth_outf(" %7.1f%% %7.1f%%", 100 * hth_bench_of_read(b, &row->cost, hth_bench_seconds(row)),
-                 100 * hth_bench_of_peak(b, &row->cost, hth_bench_seconds(row)));
+    hth_bench_fractions_columns(b, &row->cost, hth_bench_seconds(row));
     hth_outf("\n");
 }
 
@@ -95,6 +91,7 @@ static void report_table(const hth_bench *b) {
     hth_bench_limits_table(b);
     hth_bench_sweep_table(b);
     hth_bench_ops_table(b);
+    hth_bench_fractions_notes(b);
 }
 
 void hth_bench_report(const hth_bench *b) {

@@ -113,10 +113,7 @@ void hth_bench_sweep_json(hth_json *json, const hth_bench *b) {
         hth_report_measure(json, "most", p->most);
         if (p->trend > 0) hth_report_measure(json, "of_trend", p->median / p->trend);
         hth_json_bool(json, "step", p->step);
-        if (hth_bench_has_limits(b)) {
-            hth_report_measure(json, "fraction_of_read", hth_bench_of_read(b, &p->cost, p->median * 1e-3));
-            hth_report_measure(json, "fraction_of_peak", hth_bench_of_peak(b, &p->cost, p->median * 1e-3));
-        }
+        hth_bench_fractions_json(json, b, &p->cost, p->median * 1e-3);
         hth_json_close(json, '}');
     }
     hth_json_close(json, ']');
@@ -133,9 +130,7 @@ void hth_bench_sweep_table(const hth_bench *b) {
         const hth_bench_point *p = &b->points[i];
         hth_outf("%8lld %12.3f %12.4f %12.3f %12.3f", (long long)p->rows, p->median, p->median / (double)p->rows,
                  p->least, p->most);
-        if (limits)
-            hth_outf(" %7.1f%% %7.1f%%", 100 * hth_bench_of_read(b, &p->cost, p->median * 1e-3),
-                     100 * hth_bench_of_peak(b, &p->cost, p->median * 1e-3));
+        hth_bench_fractions_columns(b, &p->cost, p->median * 1e-3);
         if (p->trend > 0) hth_outf(" %9.3f%s", p->median / p->trend, p->step ? "  step" : "");
         hth_outf("\n");
     }

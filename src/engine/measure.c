@@ -20,7 +20,8 @@ hearth_status hearth_engine_limits(hearth_engine *e, hearth_limits *limits, size
                                     .int8_ops_per_s = rows[i].int8_ops_per_s,
                                     .float_ops_per_s = rows[i].float_ops_per_s,
                                     .read_bytes = rows[i].read_bytes,
-                                    .read_cached = rows[i].read_cached};
+                                    .read_cached = rows[i].read_cached,
+                                    .cache_bytes = rows[i].cache_bytes};
     free(rows);
     return status;
 }

@@ -1,6 +1,8 @@
 """logits, eval, bench and explain."""
 import hashlib
 import math
+import os
+import re
 import struct
 import unittest
 import xml.dom.minidom
@@ -162,6 +164,38 @@ class Bench(ProgramTest):
         self.assertAlmostEqual(decode["fraction_of_read"], rate / limits["mean"]["read_bytes_per_s"], delta=0.002)
         table = self.succeed("bench", "-m", MODEL, "--sweep", "1-3", "--reps", "1").decode()
         self.assertRegex(table, r"of read +of peak +of trend")
+
+    def test_what_a_cache_holds_has_no_limit_of_reading(self):
+        """Planted: a cache of any size; figures in its place."""
+        args = ["bench", "-m", MODEL, "--prompt", "4,600", "--gen", "2", "--reps", "1", "--ops"]
+        report = self.report(*args)
+        cache = report["limits"]["mean"]["cache_bytes"]
+        self.assertEqual([row["passes"] for row in report["rows"]], [1, 2, 2])
+        for row in report["rows"]:
+            read = (row["weight_bytes"] + row["kv_bytes"]) // row["passes"]
+            self.assertEqual(row["read_cached"], read <= cache)
+        cached = [row["read_cached"] for row in report["rows"]]
+        table = self.succeed(*args).decode()
+        shown = re.findall(r"^(?:prefill|decode)  +\d.*", table, re.M)
+        self.assertEqual([line.split()[-2] == "cached" for line in shown], cached)
+        self.assertEqual("cached: the last cache holds all that a pass reads" in table, any(cached))
+        limits = report["limits"]["mean"]
+        for row in report["rows"]:
+            for kind in row["ops"]["kinds"]:
+                if kind["what"] not in ("linear BF16", "logits BF16"):
+                    continue
+                least = kind["ops"] / limits["float_ops_per_s"]
+                if not row["read_cached"]:
+                    least = max(least, kind["bytes"] / limits["read_bytes_per_s"])
+                fraction = least / (kind["ms"] / 1000 / report["threads"])
+                rounding = 0.001 + 0.001 / kind["ms"] * fraction
+                self.assertAlmostEqual(kind["fraction_of_limit"], fraction, delta=rounding)
+
+    def test_more_threads_than_cores(self):
+        cores = len(os.sched_getaffinity(0))
+        args = ["bench", "-m", MODEL, "--prompt", "1", "--gen", "0", "--reps", "1"]
+        self.assertRegex(self.succeed(*args, "--threads", cores + 1).decode(), f"{cores + 1} threads share \\d+ core")
+        self.assertNotIn("threads share", self.succeed(*args, "--threads", "1").decode())
 
     def test_ops(self):
         report = self.report("bench", "-m", MODEL, "--prompt", "16", "--gen", "4", "--reps", "2", "--threads", "2",

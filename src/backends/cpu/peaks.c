@@ -113,6 +113,7 @@ hearth_status hth_cpu_peaks(hth_pool *pool, const hth_kernels *kernels, uint64_t
         t.length_ns = READ_NS;
         row->read_bytes_per_s = best_rate(&t);
         row->read_bytes = t.part * (size_t)row->threads;
+        row->cache_bytes = cache;
         row->read_cached = row->read_bytes < 4 * cache;
         t.length_ns = PEAK_NS;
         t.peak = &kernels->peak_int8;
