@@ -195,7 +195,27 @@ HEARTH_API size_t hearth_engine_work(const hearth_engine *engine, hearth_work *o
 
 /* ---- Explain: what open would do, computing nothing and touching no weight ---- */
 
-/* Write program, plan, kernels and options in force as text. */
+/* Parts of an explanation, or'ed. */
+typedef enum hearth_explain_part {
+    HEARTH_EXPLAIN_FACTS = 1,   /* what model, backend and tokenizer are */
+    HEARTH_EXPLAIN_PLAN = 2,    /* the memory plan, and what is allowed */
+    HEARTH_EXPLAIN_OPTIONS = 4, /* options in force; those that leave the choice to open, as it has chosen */
+    HEARTH_EXPLAIN_PROGRAM = 8, /* ops, shapes, places of activations, kernels */
+    HEARTH_EXPLAIN_ALL = 15
+} hearth_explain_part;
+
+/* What to explain. */
+typedef struct hearth_explain_request {
+    const char *path;
+    const hearth_options *options; /* NULL: defaults */
+    unsigned parts;                /* at least one */
+    int json;                      /* 1: one JSON object; 0: text */
+} hearth_explain_request;
+
+/* Write an explanation. What goes wrong is told before anything is written; whether all of it could be written, ferror
+ * of the stream tells. */
+HEARTH_API hearth_status hearth_explain_to(const hearth_explain_request *request, FILE *out, hearth_error *err);
+/* All parts, as text. */
 HEARTH_API hearth_status hearth_explain(const char *path, const hearth_options *options, FILE *out, hearth_error *err);
 
 /* ---- Sessions ---- */

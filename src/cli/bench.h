@@ -18,8 +18,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/jsonout.h"
 #include "cli/args.h"
-#include "cli/jsonout.h"
 #include "cli/model.h"
 #include "hearth/engine.h"
 

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/jsonout.h"
 #include "cli/chat.h"
 #include "cli/interrupt.h"
-#include "cli/jsonout.h"
 #include "cli/report.h"
 #include "cli/say.h"
 #include "cli/verbs.h"

@@ -2,7 +2,7 @@
 #ifndef HTH_CLI_CONSTRAIN_H
 #define HTH_CLI_CONSTRAIN_H
 
-#include "cli/jsonout.h"
+#include "base/jsonout.h"
 #include "hearth/constraint.h"
 
 /* Nothing in it: no constraint. */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/jsonout.h"
 #include "base/utf8.h"
-#include "cli/jsonout.h"
 
 static const char *const role_names[] = {"system", "user", "assistant"};
 

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/jsonout.h"
 #include "cli/args.h"
 #include "cli/input.h"
-#include "cli/jsonout.h"
 #include "cli/model.h"
 #include "cli/report.h"
 #include "cli/say.h"

@@ -1,10 +1,8 @@
 /* `hearth explain`: what opening a model would do. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/jsonout.h"
 #include "cli/args.h"
-#include "cli/jsonout.h"
 #include "cli/ledger.h"
 #include "cli/model.h"
 #include "cli/report.h"
@@ -12,48 +10,8 @@
 #include "cli/verbs.h"
 #include "hearth/engine.h"
 
-/* The text, one array of lines a section. A section begins after an empty line with its title. */
-static void print_sections(const char *path, char *text) {
-    hth_json json = {.out = stdout};
-    hth_json_open(&json, NULL, '{');
-    hth_json_bytes(&json, "model", path, strlen(path));
-    hth_json_open(&json, "facts", '[');
-    bool title = false;
-    for (char *line = text, *next; line && *line; line = next) {
-        next = strchr(line, '\n');
-        if (next) *next++ = '\0';
-        if (title || !*line) {
-            if (title) {
-                hth_json_close(&json, ']');
-                hth_json_open(&json, line, '[');
-            }
-            title = !title;
-        } else {
-            hth_json_bytes(&json, NULL, line, strlen(line));
-        }
-    }
-    hth_json_close(&json, ']');
-    hth_json_close(&json, '}');
-}
-
-static int explain_json(const hth_args *args, const char *path) {
-    char *text = NULL;
-    size_t size = 0;
-    hearth_error err = {HEARTH_OK, ""};
-    FILE *memory = open_memstream(&text, &size);
-    if (!memory) return hth_out_of_memory();
-    hearth_status status = hearth_explain(path, args->options, memory, &err);
-    bool complete = fclose(memory) == 0;
-    int result = HTH_EXIT_OK;
-    if (status != HEARTH_OK) result = hth_complain_error(&err);
-    else if (!complete) result = hth_out_of_memory();
-    else print_sections(path, text);
-    free(text);
-    return result;
-}
-
 typedef struct explain_flags {
-    bool open;
+    bool open, plan;
     const char *svg;
 } explain_flags;
 
@@ -89,15 +47,24 @@ static int explain(const hth_args *args, const explain_flags *flags) {
         hth_complain("--svg draws what opening costs: it needs --open");
         return HTH_EXIT_USAGE;
     }
+    if (flags->open && flags->plan) {
+        hth_complain("--plan opens nothing: it has no effect with --open");
+        return HTH_EXIT_USAGE;
+    }
     if (flags->open) return explain_open(args, flags, path);
-    if (args->common.json) return explain_json(args, path);
-    if (hearth_explain(path, args->options, stdout, &err) != HEARTH_OK) return hth_complain_error(&err);
+    const hearth_explain_request request = {.path = path,
+                                            .options = args->options,
+                                            .parts = flags->plan ? HEARTH_EXPLAIN_PLAN : HEARTH_EXPLAIN_ALL,
+                                            .json = args->common.json};
+    if (hearth_explain_to(&request, stdout, &err) != HEARTH_OK) return hth_complain_error(&err);
+    hth_out("", 0); /* writes what is left, and keeps the reason if that fails */
     return HTH_EXIT_OK;
 }
 
 int hth_verb_explain(int argc, char **argv) {
     explain_flags chosen = {.open = false};
     const hth_flag flags[] = {
+        {0, "plan", NULL, HTH_FLAG_SWITCH, &chosen.plan, NULL, "print the memory plan alone", 0, 0},
         {0, "open", NULL, HTH_FLAG_SWITCH, &chosen.open, NULL, "open the model and print what that cost", 0, 0},
         {0, "svg", NULL, HTH_FLAG_TEXT, &chosen.svg, "FILE", "draw it", 0, 0},
     };
@@ -105,6 +72,7 @@ int hth_verb_explain(int argc, char **argv) {
     const hth_command command = {.verb = "explain",
                                  .summary = "Print the program, the memory plan, the kernels and the options in force. "
                                             "Nothing is computed.",
+                                 .notes = "Options that leave the choice to open are shown as it has chosen.",
                                  .scopes = HTH_SCOPES_ENGINE,
                                  .flags = flags,
                                  .n_flags = sizeof flags / sizeof *flags,

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/jsonout.h"
 #include "base/utf8.h"
 #include "cli/args.h"
-#include "cli/jsonout.h"
 #include "cli/model.h"
 #include "cli/say.h"
 #include "cli/verbs.h"

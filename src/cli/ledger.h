@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "cli/jsonout.h"
+#include "base/jsonout.h"
 #include "hearth/engine.h"
 
 /* A table, a line a row, and the total. */

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/jsonout.h"
 #include "cli/args.h"
 #include "cli/input.h"
-#include "cli/jsonout.h"
 #include "cli/model.h"
 #include "cli/report.h"
 #include "cli/say.h"

@@ -2,7 +2,7 @@
 #ifndef HTH_CLI_REPORT_H
 #define HTH_CLI_REPORT_H
 
-#include "cli/jsonout.h"
+#include "base/jsonout.h"
 #include "hearth/engine.h"
 
 /* A measured time or rate: to three decimals, which is more than was measured. */

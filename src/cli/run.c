@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/jsonout.h"
 #include "base/utf8.h"
 #include "cli/args.h"
 #include "cli/chat_template.h"
@@ -12,7 +13,6 @@
 #include "cli/generate.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
-#include "cli/jsonout.h"
 #include "cli/ledger.h"
 #include "cli/model.h"
 #include "cli/report.h"

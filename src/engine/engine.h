@@ -10,6 +10,7 @@
  * marks.c    what to come back to
  * schedule.c cuts calls into passes
  * measure.c  what the machine can do, and what passes cost
+ * report.c   what it says about itself; explain.c what opening would do
  * sampler.c  from logits to a token; independent of the rest
  *
  * Invariants:

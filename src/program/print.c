@@ -7,7 +7,7 @@
 
 /* ---- Pieces ------------------------------------------------------------------------------------------------------ */
 
-static const char *symbol_name(hth_symbol symbol) {
+const char *hth_symbol_name(hth_symbol symbol) {
     switch (symbol) {
     case HTH_ROWS: return "ROWS";
     case HTH_OUTS: return "OUTS";
@@ -27,8 +27,9 @@ void hth_shape_text(const hth_tensor *t, char *out, size_t size) {
         hth_dim d = t->dims[i];
         const char *separator = i == 0 ? "[" : ", ";
         int wrote = d.symbol == HTH_ONE ? snprintf(out + n, size - n, "%s%" PRId64, separator, d.n)
-                    : d.n == 1          ? snprintf(out + n, size - n, "%s%s", separator, symbol_name(d.symbol))
-                               : snprintf(out + n, size - n, "%s%" PRId64 " %s", separator, d.n, symbol_name(d.symbol));
+                    : d.n == 1
+                        ? snprintf(out + n, size - n, "%s%s", separator, hth_symbol_name(d.symbol))
+                        : snprintf(out + n, size - n, "%s%" PRId64 " %s", separator, d.n, hth_symbol_name(d.symbol));
         n += (size_t)wrote;
     }
     if (n < size) snprintf(out + n, size - n, t->n_dims ? "]" : "[]");
@@ -43,12 +44,12 @@ static void print_operand(const hth_program *p, hth_tensor_id id, const char *se
     fprintf(out, "%s%s %s%s%s", separator, t->name, stored ? hth_dtype_name(t->dtype) : "", stored ? " " : "", shape);
 }
 
-static const char *activation_name(hth_act_kind kind) {
+const char *hth_act_kind_name(hth_act_kind kind) {
     static const char *const names[HTH_ACT_KINDS] = {"silu", "gelu_tanh", "swiglu_clamped"};
     return names[kind];
 }
 
-static const char *router_name(hth_router_kind kind) {
+const char *hth_router_kind_name(hth_router_kind kind) {
     static const char *const names[HTH_ROUTER_KINDS] = {"softmax", "softmax normalized", "softmax over the chosen"};
     return names[kind];
 }
@@ -79,7 +80,7 @@ static void print_immediates(const hth_op *op, FILE *out) {
         break;
     case HTH_OP_ATTENTION: print_attention(&imm->attention, out); break;
     case HTH_OP_GLU:
-    case HTH_OP_ACT: fprintf(out, "  %s", activation_name(imm->act.kind)); break;
+    case HTH_OP_ACT: fprintf(out, "  %s", hth_act_kind_name(imm->act.kind)); break;
     case HTH_OP_SLICE:
         fprintf(out, "  %" PRId64 "..%" PRId64 " of each %" PRId64, imm->slice.first,
                 imm->slice.first + imm->slice.count - 1, imm->slice.group);
@@ -92,9 +93,11 @@ static void print_immediates(const hth_op *op, FILE *out) {
                 imm->delta.value_heads, imm->delta.key_heads, imm->delta.tiled ? "tiled" : "grouped", imm->delta.dk,
                 imm->delta.dv, (double)imm->delta.eps);
         break;
-    case HTH_OP_ROUTER: fprintf(out, "  top %" PRId64 " %s", imm->router.used, router_name(imm->router.kind)); break;
+    case HTH_OP_ROUTER:
+        fprintf(out, "  top %" PRId64 " %s", imm->router.used, hth_router_kind_name(imm->router.kind));
+        break;
     case HTH_OP_EXPERTS:
-        fprintf(out, "  used %" PRId64 " %s", imm->experts.used, activation_name(imm->experts.act));
+        fprintf(out, "  used %" PRId64 " %s", imm->experts.used, hth_act_kind_name(imm->experts.act));
         break;
     case HTH_OP_SCALE: fprintf(out, "  scale %.7g", (double)imm->scale); break;
     case HTH_OP_SOFTCAP: fprintf(out, "  cap %.7g", (double)imm->softcap); break;

@@ -123,6 +123,10 @@ uint64_t hth_tokenizer_build_ns(const hearth_tokenizer *tokenizer) {
     return tokenizer->build_ns;
 }
 
+bool hth_tokenizer_nfc(const hearth_tokenizer *tokenizer) {
+    return tokenizer->nfc;
+}
+
 void hearth_tokenizer_close(hearth_tokenizer **tokenizer) {
     hearth_tokenizer *t = *tokenizer;
     if (t == NULL) return;

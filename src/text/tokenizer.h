@@ -2,6 +2,8 @@
 #ifndef HTH_TEXT_TOKENIZER_H
 #define HTH_TEXT_TOKENIZER_H
 
+#include <stdbool.h>
+
 #include "gguf/gguf.h"
 #include "hearth/tokenizer.h"
 
@@ -19,6 +21,9 @@ const hth_gguf *hth_tokenizer_file(const hearth_tokenizer *tokenizer);
 
 /* What building its tables took. */
 uint64_t hth_tokenizer_build_ns(const hearth_tokenizer *tokenizer);
+
+/* Whether it normalises text to NFC. */
+bool hth_tokenizer_nfc(const hearth_tokenizer *tokenizer);
 
 /* Names of the known pre-tokenizers, separated by spaces; static storage. */
 const char *hth_tokenizer_pre_names(void);

@@ -6,6 +6,7 @@ import re
 import struct
 import unittest
 import xml.dom.minidom
+from pathlib import Path
 
 import program
 from program import MODEL, ProgramTest, main
@@ -275,14 +276,65 @@ class Cold(ProgramTest):
 
 
 class Explain(ProgramTest):
-    def test_sections(self):
-        report = self.report("explain", "-m", MODEL, "--ctx", "100", "--memory", "1g")
-        self.assertEqual(list(report), ["model", "facts", "memory plan", "options in force", "program"])
-        text = self.succeed("explain", "-m", MODEL, "--ctx", "100", "--memory", "1g").decode()
-        for section in ("facts", "memory plan", "options in force", "program"):
-            for line in report[section]:
-                self.assertIn(line, text)
-        self.assertTrue(any("blk.0.attn_q" in line for line in report["program"]))
+    ARGS = ["explain", "-m", MODEL, "--ctx", "100", "--memory", "1g"]
+
+    def test_facts_and_plan(self):
+        report, text = self.report(*self.ARGS), self.succeed(*self.ARGS).decode()
+        for section in ("memory plan", "options in force", "program"):
+            self.assertIn(f"\n\n{section}\n", text)
+        self.assertEqual((report["architecture"], report["vocabulary"], report["context"]), ("llama", 4096, 100))
+        plan = re.findall(r"^  (\S.*\S) +(\d+) bytes", text, re.M)
+        self.assertEqual([(term["what"], term["bytes"]) for term in report["plan"]] + [("total", report["plan_bytes"])],
+                         [(what, int(size)) for what, size in plan])
+        self.assertEqual(sum(term["bytes"] for term in report["plan"]), report["plan_bytes"])
+        self.assertEqual(report["allowed_bytes"], 1 << 30)
+        self.assertEqual(report["plan"], self.report("explain", "-m", MODEL, "--ctx", "100", "--open")["plan"])
+
+    def test_the_plan_alone(self):
+        report = self.report(*self.ARGS, "--plan")
+        self.assertEqual(list(report), ["model", "plan", "plan_bytes", "allowed_bytes"])
+        whole = self.succeed(*self.ARGS).decode()
+        plan = self.succeed(*self.ARGS, "--plan").decode()
+        self.assertTrue(plan.startswith("memory plan\n  weights"))
+        self.assertIn(f"\n\n{plan}\n", whole)
+        self.refuse(2, *self.ARGS, "--plan", "--open", says="--plan")
+
+    def shape(self, tensor):
+        """As the text has it."""
+        if "heads" in tensor:
+            return f"[{tensor['heads']} heads, {tensor['dk']} + {tensor['dv']}]"
+        return "[" + ", ".join(" ".join(map(str, d)) if isinstance(d, list) else str(d) for d in tensor["shape"]) + "]"
+
+    def test_ops_are_those_of_the_text(self):
+        """Op by op: sites, operands, shapes, places, kernels."""
+        tiny = [f"tiny-{name}-bf16.gguf" for name in ("gemma2", "gpt2", "gptoss", "qwen2moe", "qwen3next")]
+        for name in ("llama-mixed.gguf", "q35-q4_0.gguf", *tiny):
+            model = Path(MODEL).parent / name
+            ops = self.report("explain", "-m", model)["ops"]
+            text = self.succeed("explain", "-m", model).decode().split("\nprogram\n")[1].splitlines()
+            lines = [line for line in text if re.match(r" +\d+ ", line)]
+            self.assertEqual(len(ops), len(lines))
+            for op, line in zip(ops, lines):
+                self.assertEqual(line.split()[1:3], [op["op"], op["site"]])
+                for tensor in op.get("inputs", []) + op.get("weights", []) + [op[k] for k in ("state",) if k in op]:
+                    dtype = f"{tensor['dtype']} " if "dtype" in tensor else ""
+                    self.assertIn(f"{tensor['name']} {dtype}{self.shape(tensor)}", line)
+                if "output" in op:
+                    at = "@logits" if op["output"].get("logits") else f"@{op['output']['offset']}"
+                    self.assertIn(f"-> {self.shape(op['output'])}  {at}", line)
+                else:
+                    self.assertNotIn("->", line)
+                self.assertTrue(line.endswith(f"  <{op['kernel']}>"), line)
+                for name in ("eps", "window", "scale"):
+                    if name in op["parameters"] and f" {name} " in line:
+                        self.assertIn(f" {name} {op['parameters'][name]:.7g}", line)
+
+    def test_parameters(self):
+        ops = {op["site"]: op for op in self.report("explain", "-m", MODEL)["ops"]}
+        self.assertEqual(ops["blk.0.attention"]["parameters"], {"heads": 4, "kv_heads": 2, "scale": 0.125})
+        self.assertEqual(ops["blk.0.attn_q_rope"]["parameters"], {"pairs": "norm", "head_dim": 64, "rotated": 64})
+        self.assertEqual(ops["blk.0.ffn_glu"]["parameters"], {"activation": "silu"})
+        self.assertEqual(ops["blk.0.attn_norm"]["parameters"], {"eps": 1e-06})
 
 
 if __name__ == "__main__":

@@ -213,19 +213,36 @@ class Models(ProgramTest):
 
 class Settings(ProgramTest):
     def in_force(self, *args, env=None):
-        lines = self.report("explain", "-m", MODEL, *args, env=env)["options in force"]
-        return dict((line.split() + [""])[:2] for line in lines)
+        options = self.report("explain", "-m", MODEL, *args, env=env)["options"]
+        return {name: option["value"] for name, option in options.items()}
 
     def test_order(self):
         config = self.folder / "config"
         config.write_text("# settings\nctx = 100\nrows = 100\nkv = f32\n")
         found = self.in_force("--config", config, "--ctx", "300", env=environment(HEARTH_ROWS="200", HEARTH_CTX="200"))
-        self.assertEqual((found["ctx"], found["rows"], found["kv"]), ("300", "200", "f32"))
+        self.assertEqual((found["ctx"], found["rows"], found["kv"]), (300, 200, "f32"))
 
     def test_sigbus_is_on_unless_turned_off(self):
-        self.assertEqual(self.in_force()["sigbus"], "on")
-        self.assertEqual(self.in_force("--no-sigbus")["sigbus"], "off")
-        self.assertEqual(self.in_force("--sigbus=off")["sigbus"], "off")
+        self.assertIs(self.in_force()["sigbus"], True)
+        self.assertIs(self.in_force("--no-sigbus")["sigbus"], False)
+        self.assertIs(self.in_force("--sigbus=off")["sigbus"], False)
+
+    def test_what_was_chosen_is_shown(self):
+        args = ["explain", "-m", MODEL, "--cpu-mask", "ref"]
+        report = self.report(*args, "--threads", "1")
+        self.assertEqual(report["options"]["threads"], {"value": 1, "option": 1})
+        report = self.report(*args)
+        options = report["options"]
+        self.assertGreaterEqual(report["threads"], 1)
+        self.assertEqual(options["threads"], {"value": report["threads"], "option": 0})
+        self.assertEqual(options["ctx"], {"value": 4096, "option": 0})
+        self.assertEqual(options["memory"], {"value": report["allowed_bytes"], "option": 0})
+        self.assertEqual(options["pre"], {"value": report["tokenizer"]["pre"], "option": ""})
+        self.assertEqual(options["nfc"], {"value": "on", "option": "auto"})
+        self.assertEqual(options["cpu-mask"], {"value": "ref", "option": "ref"})
+        text = self.succeed(*args).decode()
+        self.assertRegex(text, rf"\n  threads +{report['threads']}  \(chosen; option: 0\)\n")
+        self.assertRegex(text, r"\n  cpu-mask +ref\n")
 
     def test_bad_settings(self):
         self.refuse(2, "explain", "-m", MODEL, env=environment(HEARTH_TREADS="1"), says="did you mean 'threads'?")

@@ -390,6 +390,48 @@ static void opening_again_and_again_leaves_nothing(void **state) {
     hearth_engine_close(&none);
 }
 
+/* An explanation in memory, to be freed. */
+static char *explain(unsigned parts, int json) {
+    char *text = NULL;
+    size_t size = 0;
+    hearth_error err = {0};
+    const hearth_explain_request request = {.path = MODEL, .parts = parts, .json = json};
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    if (hearth_explain_to(&request, out, &err) != HEARTH_OK) fail_msg("%s", err.text);
+    fclose(out);
+    return text;
+}
+
+static void explanations_have_the_parts_asked_for(void **state) {
+    static const struct {
+        unsigned part;
+        const char *text, *json;
+    } parts[] = {{HEARTH_EXPLAIN_FACTS, "architecture llama", "\"architecture\": \"llama\""},
+                 {HEARTH_EXPLAIN_PLAN, "memory plan", "\"plan_bytes\": "},
+                 {HEARTH_EXPLAIN_OPTIONS, "mark-slots  ", "\"mark-slots\": {\"value\": 8, \"option\": 8}"},
+                 {HEARTH_EXPLAIN_PROGRAM, "blk.0.attention  ", "\"site\": \"blk.0.attention\""}};
+    enum { PARTS = sizeof parts / sizeof *parts };
+    (void)state;
+    for (unsigned asked = 1; asked <= HEARTH_EXPLAIN_ALL; asked++) {
+        char *text = explain(asked, 0), *json = explain(asked, 1);
+        for (size_t i = 0; i < PARTS; i++) {
+            assert_int_equal(strstr(text, parts[i].text) != NULL, (asked & parts[i].part) != 0);
+            assert_int_equal(strstr(json, parts[i].json) != NULL, (asked & parts[i].part) != 0);
+        }
+        free(text);
+        free(json);
+    }
+    hearth_error err = {0};
+    const unsigned bad[] = {0, HEARTH_EXPLAIN_ALL + 1};
+    for (size_t i = 0; i < 2; i++) {
+        const hearth_explain_request request = {.path = MODEL, .parts = bad[i]};
+        assert_int_equal(hearth_explain_to(&request, stdout, &err), HEARTH_BAD_ARGUMENT);
+    }
+    const hearth_explain_request nowhere = {.path = MODEL, .parts = HEARTH_EXPLAIN_ALL};
+    assert_int_equal(hearth_explain_to(&nowhere, NULL, &err), HEARTH_BAD_ARGUMENT);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(facts_ledger_and_plan_are_stated),
@@ -404,6 +446,7 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_opened_is_named),
         cmocka_unit_test(a_model_file_that_shrinks_ends_the_call_by_name),
         cmocka_unit_test(opening_again_and_again_leaves_nothing),
+        cmocka_unit_test(explanations_have_the_parts_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-#include "cli/jsonout.h"
+#include "base/jsonout.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -4,8 +4,8 @@
  * write become the strings "NaN", "Infinity" and "-Infinity". Inside an object each value has a key; inside an array
  * the key is NULL.
  */
-#ifndef HTH_CLI_JSONOUT_H
-#define HTH_CLI_JSONOUT_H
+#ifndef HTH_BASE_JSONOUT_H
+#define HTH_BASE_JSONOUT_H
 
 #include <stdbool.h>
 #include <stdint.h>
