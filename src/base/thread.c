@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/spread.h"
 
 /* ---- Float state ---- */
 
@@ -114,8 +115,11 @@ struct hth_pool {
     _Alignas(64) hth_pool_fn *fn;
     void *arg;
     bool stop;
+    bool scattered; /* a worker has slept: they see to it that each has a CPU of its own */
+    hth_spread spread;
     /* Constant after create. */
     int threads;
+    bool pinned;
     uint64_t spin_ns;
     worker *workers; /* [threads]; 0 is the caller's and has no thread */
 };
@@ -146,6 +150,8 @@ void hth_pool_run(hth_pool *pool, hth_pool_fn *fn, void *arg) {
     if (pool->threads > 1) {
         pool->fn = fn;
         pool->arg = arg;
+        pool->scattered = !pool->pinned && atomic_load(&pool->start.sleepers) > 0;
+        if (pool->scattered) hth_spread_begin(&pool->spread);
         event_signal(&pool->start);
     }
     fn(arg, 0);
@@ -179,6 +185,7 @@ static void *worker_main(void *arg) {
     for (uint32_t seen = 0;; seen++) {
         event_wait(&pool->start, seen, pool->spin_ns);
         if (pool->stop) return NULL;
+        if (pool->scattered) hth_spread_join(&pool->spread);
         pool->fn(pool->arg, w->index);
         hth_pool_barrier(pool);
     }
@@ -234,6 +241,7 @@ hearth_status hth_pool_create(hth_pool **out, const hth_pool_options *options, h
     }
     memset(pool, 0, sizeof *pool);
     pool->threads = threads;
+    pool->pinned = options->pin != NULL;
     pool->spin_ns = (uint64_t)options->spin_us * 1000;
     pool->workers = workers;
 

@@ -1,8 +1,10 @@
 /* Thread pool: every worker runs once a run, barriers order memory, claims cover the work exactly, a refused thread
- * leaves nothing behind, and no run allocates. `--bench` prints latencies. */
+ * leaves nothing behind, no run allocates, and threads that woke up compute on CPUs of their own. `--bench` prints
+ * latencies. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/spread.h"
 #include "base/thread.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -262,6 +265,100 @@ static int bench(void) {
     return 0;
 }
 
+/* ---- A CPU for each ---- */
+
+static void the_next_free_cpu_is_taken(void **state) {
+    (void)state;
+    hth_spread spread = {0};
+    uint64_t allowed[HTH_SPREAD_CPUS / 64] = {0};
+    allowed[0] = UINT64_C(1) << 3 | UINT64_C(1) << 63;
+    allowed[1] = 1;
+    allowed[HTH_SPREAD_CPUS / 64 - 1] = UINT64_C(1) << 63;
+    assert_int_equal(hth_spread_take(&spread, allowed, 63), 63);
+    assert_int_equal(hth_spread_take(&spread, allowed, 63), 64);
+    assert_int_equal(hth_spread_take(&spread, allowed, 63), HTH_SPREAD_CPUS - 1);
+    assert_int_equal(hth_spread_take(&spread, allowed, 63), 3);
+    assert_int_equal(hth_spread_take(&spread, allowed, 63), -1);
+}
+
+/* Two CPUs that this process may use; false when it has one. */
+static bool two_cpus(cpu_set_t *all, int *first) {
+    *first = -1;
+    if (sched_getaffinity(0, sizeof *all, all) != 0 || CPU_COUNT(all) < 2) return false;
+    for (int i = 0; *first < 0; i++)
+        if (CPU_ISSET(i, all)) *first = i;
+    return true;
+}
+
+static void go_to(int cpu, const cpu_set_t *then) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(sched_setaffinity(0, sizeof *then, then), 0);
+}
+
+static void who_comes_second_moves_and_is_not_bound(void **state) {
+    (void)state;
+    cpu_set_t all, after;
+    int cpu;
+    if (!two_cpus(&all, &cpu)) skip();
+    hth_spread spread;
+    go_to(cpu, &all);
+    hth_spread_begin(&spread);
+    int here = -1;
+    for (int i = 0; i < HTH_SPREAD_CPUS; i++)
+        if (atomic_load(&spread.taken[i / 64]) >> (i % 64) & 1) here = i;
+    assert_true(here >= 0 && CPU_ISSET(here, &all));
+    go_to(here, &all);
+    hth_spread_join(&spread);
+    assert_int_not_equal(sched_getcpu(), here);
+    assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+    assert_true(CPU_EQUAL(&all, &after));
+    /* Where all are taken, it stays. */
+    for (size_t i = 0; i < HTH_SPREAD_CPUS / 64; i++) atomic_store(&spread.taken[i], UINT64_MAX);
+    hth_spread_join(&spread);
+    assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+    assert_true(CPU_EQUAL(&all, &after));
+}
+
+typedef struct beside {
+    cpu_set_t all;
+    int cpu, found;
+} beside;
+
+static void worker_goes_beside_the_caller(void *arg, int index) {
+    beside *b = arg;
+    if (index == 1) go_to(b->cpu, &b->all);
+}
+
+static void worker_tells_where_it_is(void *arg, int index) {
+    beside *b = arg;
+    if (index == 1) b->found = sched_getcpu();
+}
+
+static void a_worker_that_slept_leaves_the_caller_its_cpu(void **state) {
+    (void)state;
+    beside b;
+    hth_pool *pool;
+    hearth_error err = {0};
+    cpu_set_t own;
+    if (!two_cpus(&b.all, &b.cpu)) skip();
+    const hth_pool_options options = {.threads = 2, .spin_us = 1};
+    assert_int_equal(hth_pool_create(&pool, &options, &err), HEARTH_OK);
+    CPU_ZERO(&own);
+    CPU_SET(b.cpu, &own);
+    assert_int_equal(sched_setaffinity(0, sizeof own, &own), 0);
+    for (int i = 0; i < 20; i++) {
+        hth_pool_run(pool, worker_goes_beside_the_caller, &b);
+        usleep(2000); /* the worker falls asleep */
+        hth_pool_run(pool, worker_tells_where_it_is, &b);
+        assert_int_not_equal(b.found, b.cpu);
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof b.all, &b.all), 0);
+    hth_pool_free(&pool);
+}
+
 int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "--bench") == 0) return bench();
     const struct CMUnitTest tests[] = {
@@ -273,6 +370,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(workers_take_no_signals),
         cmocka_unit_test(pinning),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(the_next_free_cpu_is_taken),
+        cmocka_unit_test(who_comes_second_moves_and_is_not_bound),
+        cmocka_unit_test(a_worker_that_slept_leaves_the_caller_its_cpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
