@@ -4,10 +4,15 @@
  * Each sample is a process of its own: the parent starts this program again with --cold-child, which opens the model,
  * makes the calls and writes one line of figures. Samples with the file in the page cache and without alternate. Times
  * begin where the parent forks, so the loader's work is in them.
+ *
+ * A first call happens once a process, so what other processes took from it cannot be averaged away. How long threads
+ * were ready to run and had no core tells how much that was: samples with too much of it are left out and counted.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -27,6 +32,10 @@ enum {
     FEW_ROWS = 5 /* a row count that nothing has used before; of a prompt of so many, one more */
 };
 
+/* A first call is disturbed when its threads waited for a core this long: a part of its time, or so many ms. */
+#define DISTURBED_PART 0.01
+#define DISTURBED_MS   0.2
+
 /* What a child tells, in ms; first_token and its parts run from the fork. */
 #define FIGURES(X)                                                                                                     \
     X(start) /* until main: fork, exec, link */                                                                        \
@@ -37,10 +46,13 @@ enum {
     X(first_token)                                                                                                     \
     X(process_cold) /* the first call, and the median of the later ones alike */                                       \
     X(process_warm)                                                                                                    \
+    X(process_waited) /* what its threads waited for a core */                                                         \
     X(shape_cold)                                                                                                      \
     X(shape_warm)                                                                                                      \
+    X(shape_waited)                                                                                                    \
     X(idle_cold)                                                                                                       \
-    X(idle_warm)
+    X(idle_warm)                                                                                                       \
+    X(idle_waited)
 
 typedef struct figures {
 #define X(name) double name;
@@ -90,6 +102,22 @@ static int make_prompt(child *c, const hearth_tokenizer *tokenizer, int64_t coun
     return status;
 }
 
+/* How long threads of this process have been ready to run without a core, ms; 0 where the system does not tell. */
+static double waited_ms(void) {
+    double ns = 0;
+    DIR *threads = opendir("/proc/self/task");
+    for (struct dirent *entry; threads && (entry = readdir(threads)) != NULL;) {
+        char path[320];
+        uint64_t ran, waited;
+        snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", entry->d_name);
+        FILE *in = entry->d_name[0] == '.' ? NULL : fopen(path, "re");
+        if (in && fscanf(in, "%" SCNu64 " %" SCNu64, &ran, &waited) == 2) ns += (double)waited;
+        if (in) fclose(in);
+    }
+    if (threads) closedir(threads);
+    return ns * 1e-6;
+}
+
 /* One call of the first `count` tokens in an empty session; *ms: how long it took. */
 static hearth_status call(child *c, int64_t count, double *ms, const float **logits, hearth_error *err) {
     hearth_item item = {.session = c->session, .tokens = c->tokens.ids, .count = count, .outputs = HEARTH_OUTPUT_LAST};
@@ -101,14 +129,23 @@ static hearth_status call(child *c, int64_t count, double *ms, const float **log
     return status;
 }
 
-/* A first call, and the median of those that follow it. */
-static hearth_status first_and_later(child *c, int64_t count, double *cold, double *warm, const float **logits,
-                                     hearth_error *err) {
+/* A first call, what its threads waited for a core, and the median of those calls that follow it. */
+typedef struct first_call {
+    double *cold, *waited, *warm;
+} first_call;
+
+static hearth_status first(child *c, int64_t count, first_call f, const float **logits, hearth_error *err) {
+    const double before = waited_ms();
+    hearth_status status = call(c, count, f.cold, logits, err);
+    *f.waited = waited_ms() - before;
+    return status;
+}
+
+static hearth_status later(child *c, int64_t count, first_call f, const float **logits, hearth_error *err) {
     double later[LATER], sorted[LATER];
     hearth_status status = HEARTH_OK;
-    if (cold) status = call(c, count, cold, logits, err);
     for (int i = 0; i < LATER && status == HEARTH_OK; i++) status = call(c, count, &later[i], logits, err);
-    if (status == HEARTH_OK) *warm = median(later, LATER, sorted);
+    if (status == HEARTH_OK) *f.warm = median(later, LATER, sorted);
     return status;
 }
 
@@ -116,15 +153,20 @@ static hearth_status make_calls(child *c, hearth_error *err) {
     const float *logits;
     struct timespec pause = {c->b->flags.idle / 1000, c->b->flags.idle % 1000 * 1000000};
     hearth_token token;
-    hearth_status status = call(c, c->prompt, &c->f.process_cold, &logits, err);
+    const first_call process = {&c->f.process_cold, &c->f.process_waited, &c->f.process_warm};
+    const first_call shape = {&c->f.shape_cold, &c->f.shape_waited, &c->f.shape_warm};
+    const first_call idle = {&c->f.idle_cold, &c->f.idle_waited, &c->f.idle_warm};
+    hearth_status status = first(c, c->prompt, process, &logits, err);
     c->f.prompt = hth_ms_since(c->begun_ns) - c->f.start - c->f.tokenizer - c->f.open;
     if (status == HEARTH_OK) status = hearth_sampler_sample(c->sampler, logits, &token, err);
     c->f.first_token = hth_ms_since(c->begun_ns);
     c->f.sample = c->f.first_token - c->f.start - c->f.tokenizer - c->f.open - c->f.prompt;
-    if (status == HEARTH_OK) status = first_and_later(c, c->prompt, NULL, &c->f.process_warm, &logits, err);
-    if (status == HEARTH_OK) status = first_and_later(c, c->few, &c->f.shape_cold, &c->f.shape_warm, &logits, err);
+    if (status == HEARTH_OK) status = later(c, c->prompt, process, &logits, err);
+    if (status == HEARTH_OK) status = first(c, c->few, shape, &logits, err);
+    if (status == HEARTH_OK) status = later(c, c->few, shape, &logits, err);
     nanosleep(&pause, NULL);
-    if (status == HEARTH_OK) status = first_and_later(c, c->prompt, &c->f.idle_cold, &c->f.idle_warm, &logits, err);
+    if (status == HEARTH_OK) status = first(c, c->prompt, idle, &logits, err);
+    if (status == HEARTH_OK) status = later(c, c->prompt, idle, &logits, err);
     return status;
 }
 
@@ -282,27 +324,67 @@ static int find_medians(const hth_bench *b, series *s) {
 
 typedef struct comparison {
     const char *key, *what;
-    double cold, warm;
+    int series;
+    size_t cold, warm, waited;        /* which of the figures */
+    double cold_ms, warm_ms, more_ms; /* medians of the samples that count; more: of each one's cold - warm */
+    int64_t disturbed;                /* samples left out; all of them count when all were disturbed */
 } comparison;
 
+#define COUNTED 24
+
+#define FIGURE(name) (offsetof(figures, name) / sizeof(double))
+#define OF(what)     FIGURE(what##_cold), FIGURE(what##_warm), FIGURE(what##_waited)
 enum { COMPARISONS = 4 };
 
-static void compare(const series *all, comparison out[COMPARISONS]) {
-    const figures *cached = &all[CACHED].median, *dropped = &all[DROPPED].median;
-    out[0] = (comparison){"process_cached", "of a process, file cached", cached->process_cold, cached->process_warm};
-    out[1] =
-        (comparison){"process_dropped", "of a process, file dropped", dropped->process_cold, dropped->process_warm};
-    out[2] = (comparison){"shape", "of a row count", cached->shape_cold, cached->shape_warm};
-    out[3] = (comparison){"idle", "after a pause", cached->idle_cold, cached->idle_warm};
+static bool is_disturbed(const comparison *c, const double *sample) {
+    const double part = DISTURBED_PART * sample[c->cold];
+    return sample[c->waited] > (part > DISTURBED_MS ? part : DISTURBED_MS);
+}
+
+static void compare_one(const series *s, int64_t reps, double *room, comparison *c) {
+    double *cold = room, *warm = cold + reps, *more = warm + reps, *sorted = more + reps;
+    int64_t count = 0;
+    for (int64_t r = 0; r < reps; r++) c->disturbed += is_disturbed(c, (const double *)&s->samples[r]);
+    for (int64_t r = 0; r < reps; r++) {
+        const double *sample = (const double *)&s->samples[r];
+        if (c->disturbed < reps && is_disturbed(c, sample)) continue;
+        cold[count] = sample[c->cold];
+        warm[count] = sample[c->warm];
+        more[count] = cold[count] - warm[count];
+        count++;
+    }
+    c->cold_ms = median(cold, count, sorted);
+    c->warm_ms = median(warm, count, sorted);
+    c->more_ms = median(more, count, sorted);
+}
+
+static int compare(const series *all, int64_t reps, comparison out[COMPARISONS]) {
+    double *room = malloc(4 * (size_t)reps * sizeof *room);
+    if (!room) return hth_out_of_memory();
+    out[0] = (comparison){"process_cached", "of a process, file cached", CACHED, OF(process), 0, 0, 0, 0};
+    out[1] = (comparison){"process_dropped", "of a process, file dropped", DROPPED, OF(process), 0, 0, 0, 0};
+    out[2] = (comparison){"shape", "of a row count", CACHED, OF(shape), 0, 0, 0, 0};
+    out[3] = (comparison){"idle", "after a pause", CACHED, OF(idle), 0, 0, 0, 0};
+    for (int i = 0; i < COMPARISONS; i++) compare_one(&all[out[i].series], reps, room, &out[i]);
+    free(room);
+    return HTH_EXIT_OK;
+}
+
+/* How many samples other processes disturbed, in words. */
+static const char *left_out(const hth_bench *b, const comparison *c, char counted[COUNTED]) {
+    if (c->disturbed == b->flags.reps) return "none (all)";
+    snprintf(counted, COUNTED, "%lld", (long long)c->disturbed);
+    return counted;
 }
 
 static void put_table(const hth_bench *b, const series *all, const comparison *rows) {
+    char counted[COUNTED];
     hth_outf("%s, prompt of %lld token%s, medians of %lld\n", b->path, (long long)b->prompts.values[0],
              hth_plural(b->prompts.values[0]), (long long)b->flags.reps);
-    hth_outf("%-28s %10s %10s %12s %8s\n", "first call", "cold ms", "warm ms", "cold - warm", "%");
+    hth_outf("%-28s %10s %10s %12s %8s %10s\n", "first call", "cold ms", "warm ms", "cold - warm", "%", "left out");
     for (int i = 0; i < COMPARISONS; i++)
-        hth_outf("%-28s %10.3f %10.3f %12.3f %7.2f%%\n", rows[i].what, rows[i].cold, rows[i].warm,
-                 rows[i].cold - rows[i].warm, 100 * (rows[i].cold - rows[i].warm) / rows[i].warm);
+        hth_outf("%-28s %10.3f %10.3f %12.3f %7.2f%% %10s\n", rows[i].what, rows[i].cold_ms, rows[i].warm_ms,
+                 rows[i].more_ms, 100 * rows[i].more_ms / rows[i].warm_ms, left_out(b, &rows[i], counted));
     hth_outf("%-28s %10s %10s %10s %10s %10s %10s\n", "process start to first token", "start", "tokenizer", "open",
              "prompt", "sample", "total ms");
     for (int i = CACHED_EARLY; i < SERIES; i++) {
@@ -321,9 +403,10 @@ static void put_json(const hth_bench *b, const series *all, const comparison *ro
     hth_json_open(&json, "first_calls", '{');
     for (int i = 0; i < COMPARISONS; i++) {
         hth_json_open(&json, rows[i].key, '{');
-        hth_report_measure(&json, "cold_ms", rows[i].cold);
-        hth_report_measure(&json, "warm_ms", rows[i].warm);
-        hth_report_measure(&json, "cold_minus_warm_ms", rows[i].cold - rows[i].warm);
+        hth_report_measure(&json, "cold_ms", rows[i].cold_ms);
+        hth_report_measure(&json, "warm_ms", rows[i].warm_ms);
+        hth_report_measure(&json, "cold_minus_warm_ms", rows[i].more_ms);
+        hth_json_int(&json, "disturbed", rows[i].disturbed);
         hth_json_close(&json, '}');
     }
     hth_json_close(&json, '}');
@@ -360,8 +443,8 @@ int hth_bench_cold(hth_bench *b) {
     if (status == HTH_EXIT_OK) status = measure(b, all);
     hth_progress_end();
     for (int i = 0; i < SERIES && status == HTH_EXIT_OK; i++) status = find_medians(b, &all[i]);
+    if (status == HTH_EXIT_OK) status = compare(all, b->flags.reps, rows);
     if (status == HTH_EXIT_OK) {
-        compare(all, rows);
         if (b->args.common.json) put_json(b, all, rows);
         else put_table(b, all, rows);
     }
