@@ -100,7 +100,9 @@ HEARTH_API const hearth_tokenizer *hearth_engine_tokenizer(const hearth_engine *
 
 /* One row of the bill that open paid. */
 typedef struct hearth_ledger_row {
-    const char *what;        /* "map", "directory", "program", "tokenizer", "arenas", "residency", "warm pass" … */
+    const char *what; /* "map", "directory", "tokenizer", "weights bound", "program", "placement", "threads", "kernels",
+                         "plan", "residency", "arenas", "executables", "warm pass" */
+    char how[48];     /* what was chosen there: "file pages, cached", "2 threads"; empty where nothing was */
     double start_ms, end_ms; /* since open began, or since the tokenizer did that was handed over; end 0: it is still
                                 going on (option early) */
     double exposed_ms;       /* time that open waited for this alone; exposed times sum to the total */

@@ -1,8 +1,8 @@
 /* What the engine asks of a backend: lower a program once, hold its memory, run passes.
  *
  * Life of an executable: lower (bind a kernel to every op, size everything, allocate nothing large) → terms (the engine
- * checks the budget) → commit (allocate and touch) → warm → run, run, … → free. A step that fails leaves an executable
- * that can only be freed.
+ * checks the budget) → commit (allocate and touch) → link (what passes run, now that memory has addresses) → warm →
+ * run, run, … → free. A step that fails leaves an executable that can only be freed.
  *
  * Ops address memory as (buffer, offset) through the plan; no host pointer is in a program, so a device backend needs
  * nothing else. Threads: one thread at a time is inside a backend; workers are the backend's own business.
@@ -130,6 +130,7 @@ typedef struct hth_backend_type {
     hth_kernel_name_fn *kernel_name; /* context: the executable */
     /* HEARTH_CANCELLED when *stop (NULL: never) becomes true on the way. */
     hearth_status (*commit)(hth_executable *exe, const atomic_bool *stop, hearth_error *err);
+    hearth_status (*link)(hth_executable *exe, hearth_error *err);
     hearth_status (*warm)(hth_executable *exe, hearth_error *err);
     hearth_status (*run)(hth_executable *exe, const hth_pass *pass, hearth_error *err);
     const float *(*logits)(const hth_executable *exe); /* [outputs][vocab] */

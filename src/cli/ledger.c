@@ -15,15 +15,15 @@ static double total_ms(const hearth_ledger_row *rows, size_t count) {
 }
 
 void hth_ledger_table(FILE *out, const hearth_ledger_row *rows, size_t count) {
-    fprintf(out, "%-18s %9s %9s %9s %13s %7s %7s %13s\n", "open", "start ms", "end ms", "exposed", "bytes", "minor",
-            "major", "outstanding");
+    fprintf(out, "%-14s %9s %9s %9s %13s %7s %7s %13s  %s\n", "open", "start ms", "end ms", "exposed", "bytes", "minor",
+            "major", "outstanding", "chosen");
     for (size_t i = 0; i < count; i++) {
         const hearth_ledger_row *r = &rows[i];
-        fprintf(out, "%-18s %9.2f %9.2f %9.2f %13llu %7llu %7llu %13llu\n", r->what, r->start_ms, r->end_ms,
+        fprintf(out, "%-14s %9.2f %9.2f %9.2f %13llu %7llu %7llu %13llu%s%s\n", r->what, r->start_ms, r->end_ms,
                 r->exposed_ms, (unsigned long long)r->bytes, (unsigned long long)r->minor_faults,
-                (unsigned long long)r->major_faults, (unsigned long long)r->outstanding);
+                (unsigned long long)r->major_faults, (unsigned long long)r->outstanding, *r->how ? "  " : "", r->how);
     }
-    fprintf(out, "%-18s %9s %9s %9.2f\n", "total", "", "", total_ms(rows, count));
+    fprintf(out, "%-14s %9s %9s %9.2f\n", "total", "", "", total_ms(rows, count));
 }
 
 void hth_ledger_json(hth_json *json, const hearth_ledger_row *rows, size_t count) {
@@ -31,6 +31,7 @@ void hth_ledger_json(hth_json *json, const hearth_ledger_row *rows, size_t count
     for (size_t i = 0; i < count; i++) {
         hth_json_open(json, NULL, '{');
         hth_json_text(json, "what", rows[i].what);
+        hth_json_text(json, "how", rows[i].how);
         hth_report_measure(json, "start_ms", rows[i].start_ms);
         hth_report_measure(json, "end_ms", rows[i].end_ms);
         hth_report_measure(json, "exposed_ms", rows[i].exposed_ms);
@@ -73,6 +74,7 @@ static void put_row(FILE *out, const hearth_ledger_row *row, double scale, int y
             exposed, BAR);
     fprintf(out, "<text x='%.1f' y='%d' class='value'>%.2f ms", from + width + 6, y + 13, row->end_ms - row->start_ms);
     if (row->exposed_ms < row->end_ms - row->start_ms) fprintf(out, ", waited %.2f", row->exposed_ms);
+    if (*row->how) fprintf(out, " · %s", row->how);
     fputs("</text>\n", out);
 }
 

@@ -130,6 +130,10 @@ hearth_status hth_engine_open(hearth_engine *engine, const hearth_open_request *
 hearth_status hth_engine_bind(hearth_engine *engine, const hearth_options *options, hearth_error *err);
 /* memory.c: state the terms and hold them against the budget; a default context shrinks until they fit. */
 hearth_status hth_engine_plan_memory(hearth_engine *engine, const hearth_options *options, hearth_error *err);
+/* Of all weights of the program, also those of which only some rows are ever read. */
+uint64_t hth_engine_weight_bytes(const hearth_engine *engine);
+/* Of all terms of the plan; saturating. */
+uint64_t hth_engine_plan_bytes(const hearth_engine *engine);
 /* Carve the engine's own tables out of an arena (counting or mapped). */
 void hth_engine_carve(hearth_engine *engine, hth_arena *arena);
 

@@ -1,6 +1,8 @@
 #include "engine/ledger.h"
 
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
@@ -73,6 +75,13 @@ void hth_ledger_split(hth_ledger *l, const char *what, uint64_t ns) {
 size_t hth_ledger_aside(hth_ledger *l, const char *what) {
     add_row(l, what)->start_ms = hth_ledger_ms(l);
     return l->count - 1;
+}
+
+void hth_ledger_how(hth_ledger *l, size_t index, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    vsnprintf(l->rows[index].how, sizeof l->rows[index].how, format, values);
+    va_end(values);
 }
 
 void hth_ledger_charge(hth_ledger *l, size_t index) {

@@ -42,8 +42,7 @@ static void add_term(hearth_engine *e, const char *what, uint64_t bytes, int map
     if (bytes > 0) e->terms[e->n_terms++] = (hearth_plan_term){what, bytes, mapped};
 }
 
-/* All weights of the program, also those of which only some rows are ever read. */
-static uint64_t weight_bytes(const hearth_engine *e) {
+uint64_t hth_engine_weight_bytes(const hearth_engine *e) {
     uint64_t bytes = 0;
     for (int i = 0; i < e->program->n_tensors; i++)
         if (e->program->tensors[i].class == HTH_WEIGHT) bytes += hth_weight_bytes(&e->program->tensors[i]);
@@ -62,13 +61,20 @@ static uint64_t program_bytes(const hearth_engine *e) {
            (uint64_t)e->program->n_ops * sizeof *e->program->ops;
 }
 
+uint64_t hth_engine_plan_bytes(const hearth_engine *e) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < e->n_terms; i++)
+        sum = sum > UINT64_MAX - e->terms[i].bytes ? UINT64_MAX : sum + e->terms[i].bytes;
+    return sum;
+}
+
 /* Terms for the limits in force; the sum, saturating. */
 static uint64_t state_terms(hearth_engine *e) {
     hth_memory_term backend[HTH_PLAN_TERMS];
     hth_arena counting = hth_arena_counting();
     e->n_terms = 0;
-    if (e->residency.copy) add_term(e, "weights (copied)", weight_bytes(e), 0);
-    else add_term(e, "weights (mapped)", weight_bytes(e), 1);
+    if (e->residency.copy) add_term(e, "weights (copied)", hth_engine_weight_bytes(e), 0);
+    else add_term(e, "weights (mapped)", hth_engine_weight_bytes(e), 1);
     add_term(e, "metadata (mapped)", metadata_bytes(e), 1);
     add_term(e, "directory, program", hth_gguf_directory_bytes(e->gguf) + program_bytes(e), 0);
     add_term(e, "tokenizer", hth_tokenizer_bytes(e->gguf), 0);
@@ -76,10 +82,7 @@ static uint64_t state_terms(hearth_engine *e) {
     for (size_t i = 0; i < n; i++) add_term(e, backend[i].what, backend[i].bytes, 0);
     hth_engine_carve(e, &counting);
     add_term(e, "session tables", counting.overflow ? UINT64_MAX : counting.used, 0);
-    uint64_t sum = 0;
-    for (size_t i = 0; i < e->n_terms; i++)
-        sum = sum > UINT64_MAX - e->terms[i].bytes ? UINT64_MAX : sum + e->terms[i].bytes;
-    return sum;
+    return hth_engine_plan_bytes(e);
 }
 
 static hearth_status lower(hearth_engine *e, int64_t context, hearth_error *err) {

@@ -32,6 +32,9 @@ static hearth_status report(hearth_engine *e, const char *stage, hearth_error *e
     return atomic_load(&e->stop) ? stopped(e, err) : HEARTH_OK;
 }
 
+/* Say what was chosen in the row that is going on. */
+#define CHOSE(e, ...) hth_ledger_how(&(e)->ledger, (e)->ledger.current, __VA_ARGS__)
+
 static hearth_status begin(hearth_engine *e, const char *what, hearth_error *err) {
     HTH_TRY(report(e, what, err));
     hth_ledger_begin(&e->ledger, what);
@@ -93,13 +96,25 @@ static hearth_status copy_name(hearth_engine *e, hearth_error *err) {
     return e->name ? HEARTH_OK : hth_fail(err, HEARTH_NO_MEMORY, "no memory for the model's name");
 }
 
+/* A recipe finds a weight where it emits the op that reads it: the two are told apart by the clock. */
 static hearth_status make_program(hearth_engine *e, hearth_error *err) {
     const hth_recipe *recipe;
-    HTH_TRY(begin(e, "program", err));
+    HTH_TRY(begin(e, "weights bound", err));
     HTH_TRY(copy_name(e, err));
     HTH_TRY(hth_recipe_find(e->gguf, &recipe, err));
     HTH_TRY(recipe->emit(e->gguf, &e->program, err));
-    end(e, 0);
+    CHOSE(e, "%s", e->program->architecture);
+    end(e, hth_engine_weight_bytes(e));
+    hth_ledger_split(&e->ledger, "program", e->program->bind_ns);
+    CHOSE(e, "%d ops", e->program->n_ops);
+    return HEARTH_OK;
+}
+
+static hearth_status place_weights(hearth_engine *e, hearth_error *err) {
+    HTH_TRY(begin(e, "placement", err));
+    HTH_TRY(hth_residency_place(&e->residency, e->program, err));
+    CHOSE(e, "%s", hth_residency_place_name(&e->residency));
+    end(e, e->residency.arrival.bytes);
     return HEARTH_OK;
 }
 
@@ -111,6 +126,8 @@ static hearth_status open_backend(hearth_engine *e, hearth_error *err) {
     HTH_TRY(begin(e, "threads", err));
     HTH_TRY(hth_backend_find("cpu", &e->type, err));
     HTH_TRY(e->type->open(&config, &e->backend, err));
+    const int threads = e->type->threads(e->backend);
+    CHOSE(e, "%d thread%s", threads, threads == 1 ? "" : "s");
     end(e, 0);
     return HEARTH_OK;
 }
@@ -124,13 +141,16 @@ hearth_status hth_engine_prepare(hearth_engine *e, const hearth_open_request *re
     }
     HTH_TRY(open_file(e, err));
     HTH_TRY(make_program(e, err));
+    HTH_TRY(place_weights(e, err));
     HTH_TRY(open_backend(e, err));
     HTH_TRY(begin(e, "kernels", err));
     HTH_TRY(hth_engine_bind(e, request->options, err));
+    CHOSE(e, "%s", e->type->kernels(e->backend));
     end(e, 0);
     HTH_TRY(begin(e, "plan", err));
     HTH_TRY(hth_engine_plan_memory(e, request->options, err));
-    end(e, 0);
+    CHOSE(e, "ctx %lld", (long long)e->limits.context);
+    end(e, hth_engine_plan_bytes(e));
     return HEARTH_OK;
 }
 
@@ -168,6 +188,13 @@ static hearth_status take_memory(hearth_engine *e, hearth_error *err) {
     return HEARTH_OK;
 }
 
+static hearth_status link_program(hearth_engine *e, hearth_error *err) {
+    HTH_TRY(begin(e, "executables", err));
+    HTH_TRY(e->type->link(e->exe, err));
+    end(e, 0);
+    return HEARTH_OK;
+}
+
 static hearth_status warm_up(hearth_engine *e, hearth_error *err) {
     HTH_TRY(begin(e, "warm pass", err));
     HTH_TRY(e->type->warm(e->exe, err));
@@ -182,7 +209,11 @@ static const char residency[] = "residency";
 static hearth_status start_residency(hearth_engine *e, hearth_error *err) {
     HTH_TRY(report(e, residency, err));
     e->residency_row = hth_ledger_aside(&e->ledger, residency);
-    return hth_residency_start(&e->residency, e->program, e->type->threads(e->backend), err);
+    HTH_TRY(hth_residency_start(&e->residency, e->type->threads(e->backend), err));
+    const int threads = e->residency.arrival.n_threads;
+    hth_ledger_how(&e->ledger, e->residency_row, "%s by %d thread%s", e->residency.copy ? "read" : "populated", threads,
+                   threads == 1 ? "" : "s");
+    return HEARTH_OK;
 }
 
 /* All weights are there, or never will be: write the row. */
@@ -234,7 +265,9 @@ hearth_status hth_engine_complete(hearth_engine *e, hearth_error *err) {
     HTH_TRY(start_residency(e, err));
     HTH_TRY(hth_engine_make_tokenizer(e, err));
     HTH_TRY(take_memory(e, err));
+    HTH_TRY(link_program(e, err));
     HTH_TRY(warm_up(e, err));
+    hth_residency_hurry(&e->residency);
     if (!hth_option_bool(e->request->options, HTH_OPTION_EARLY)) HTH_TRY(await_weights(e, err));
     HTH_TRY(report(e, "open", err));
     if (e->request->tokenizer) e->tokenizer = e->request->tokenizer;

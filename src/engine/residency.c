@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -28,8 +29,9 @@
 enum {
     MAPPERS = 2, /* threads that map what the page cache has, where cores are left for them */
     MANY_CORES = 4,
-    READERS = 4,          /* threads that read around the page cache */
-    IDLE_MS = 1000,       /* a call after so long a pause looks whether weights are still there */
+    READERS = 4,    /* threads that read around the page cache */
+    IDLE_MS = 1000, /* a call after so long a pause looks whether weights are still there */
+    GAP_NS = 1, /* asked for; waking up takes some 100 µs, in which a thread that waits for the address space has it */
     ROW_PAGES = 16,       /* pages that a row of an embedding table may lie in */
     PIECE_PAGES = 1 << 10 /* pages asked about at a time */
 };
@@ -67,6 +69,13 @@ static bool is_set_aside(const hth_residency *r, const hth_piece *piece) {
            piece->to > r->table.offset;
 }
 
+/* To populate is to hold the address space as a reader; a walker that asks for it again at once overtakes a thread that
+ * waits to map memory, for milliseconds. A short sleep lets that one in. */
+static void leave_gap(const hth_residency *r) {
+    static const struct timespec gap = {.tv_nsec = GAP_NS};
+    if (atomic_load(&r->gaps)) nanosleep(&gap, NULL);
+}
+
 static hearth_status bring_mapped(void *context, const hth_piece *piece, hearth_error *err) {
     const hth_residency *r = context;
     unsigned char *start = (unsigned char *)r->files[piece->file].base + piece->from;
@@ -81,6 +90,7 @@ static hearth_status bring_mapped(void *context, const hth_piece *piece, hearth_
     if (r->lock && mlock(start, size) != 0)
         return hth_fail(err, HEARTH_NO_MEMORY, "cannot lock %zu bytes of weights in memory: %s (option lock)", size,
                         strerror(errno));
+    leave_gap(r);
     return HEARTH_OK;
 }
 
@@ -91,7 +101,7 @@ static void set_aside(const hth_residency *r, const hth_weight *w) {
 }
 
 static void find_tables(hth_residency *r, const hth_program *p) {
-    for (int i = 0; i < p->n_ops; i++) {
+    for (int i = 0; i < p->n_ops && !r->copy; i++) {
         const hth_op *op = &p->ops[i];
         if (op->opcode != HTH_OP_EMBED) continue;
         const hth_tensor *t = &p->tensors[op->weight[0]];
@@ -190,10 +200,18 @@ static uint64_t pages_gone(const hth_residency *r, const hth_piece *piece) {
     return gone;
 }
 
-/* All weights are in the page cache: there is no readahead to keep in step. */
+/* Weights are in the page cache, as far as the first and last page of each piece tell: then there is no readahead to
+ * keep in step. (To ask about every page of a mapping that is not populated yet takes a fifth of what populating does.)
+ */
 static bool is_cached(const hth_residency *r) {
-    for (size_t i = 0; i < r->arrival.count; i++)
-        if (!r->may_ask || pages_gone(r, &r->arrival.pieces[i]) > 0) return false;
+    if (!r->may_ask) return false;
+    for (size_t i = 0; i < r->arrival.count; i++) {
+        const hth_piece *piece = &r->arrival.pieces[i];
+        const uint64_t last = (piece->to - 1) / r->page * r->page;
+        const hth_piece ends[] = {{piece->file, 0, piece->from, piece->from + r->page},
+                                  {piece->file, 0, last, piece->to}};
+        if (pages_gone(r, &ends[0]) > 0 || pages_gone(r, &ends[1]) > 0) return false;
+    }
     return true;
 }
 
@@ -286,16 +304,31 @@ static hearth_status start_keeper(hth_residency *r, hearth_error *err) {
 
 /* ---- The life of it ---- */
 
-hearth_status hth_residency_start(hth_residency *r, const hth_program *program, int cores, hearth_error *err) {
+hearth_status hth_residency_place(hth_residency *r, const hth_program *program, hearth_error *err) {
     const hth_arrival_order order = {.wanted = r->copy || r->lock ? wanted_all : wanted_mapped,
                                      .window = (uint64_t)16 << 20,
                                      .piece = (uint64_t)4 << 20};
     HTH_TRY(hth_arrival_plan(&r->arrival, program, r->files, &order, err));
+    find_tables(r, program);
+    r->cached = is_cached(r);
+    return HEARTH_OK;
+}
+
+const char *hth_residency_place_name(const hth_residency *r) {
+    if (r->copy) return "copied to private memory";
+    return r->cached ? "file pages, cached" : r->may_ask ? "file pages, not all cached" : "file pages";
+}
+
+hearth_status hth_residency_start(hth_residency *r, int cores, hearth_error *err) {
     r->pending = true;
     HTH_TRY(start_keeper(r, err));
     if (r->copy) return hth_arrival_start(&r->arrival, READERS, bring_read, r, err);
-    find_tables(r, program);
-    return hth_arrival_start(&r->arrival, cores >= MANY_CORES && is_cached(r) ? MAPPERS : 1, bring_mapped, r, err);
+    atomic_store(&r->gaps, true);
+    return hth_arrival_start(&r->arrival, cores >= MANY_CORES && r->cached ? MAPPERS : 1, bring_mapped, r, err);
+}
+
+void hth_residency_hurry(hth_residency *r) {
+    atomic_store(&r->gaps, false);
 }
 
 uint64_t hth_residency_outstanding(const hth_residency *r) {

@@ -15,9 +15,11 @@ typedef struct hth_residency {
     int *descriptors;
     size_t page;
     bool copy, lock;
-    bool may_ask;    /* the system tells which pages of the files are there */
-    bool pending;    /* weights may still be arriving; the engine's thread clears it */
-    int64_t idle_ms; /* a pause after which a call looks whether weights are still there */
+    bool may_ask;     /* the system tells which pages of the files are there */
+    bool cached;      /* and all of them are there */
+    atomic_bool gaps; /* weights arrive with gaps in between, in which open maps memory */
+    bool pending;     /* weights may still be arriving; the engine's thread clears it */
+    int64_t idle_ms;  /* a pause after which a call looks whether weights are still there */
     uint64_t last_use_ns;
     struct { /* the table of token embeddings, where it is mapped: its rows are read as they are asked for */
         int file;
@@ -34,13 +36,23 @@ typedef struct hth_residency {
     } keeper;
 } hth_residency;
 
-/* Find out where weights will lie. Touches nothing. Free it also after a failure; gguf outlives it. */
+/* Find out where files' weights will lie. Touches nothing. Free it also after a failure; gguf outlives it. */
 hearth_status hth_residency_create(hth_residency *residency, const hth_gguf *gguf, const hearth_options *options,
                                    hearth_error *err);
 
-/* Start the threads that make the weights of the program present, and the one that keeps them so. cores: what they and
- * the rest of open share. */
-hearth_status hth_residency_start(hth_residency *residency, const hth_program *program, int cores, hearth_error *err);
+/* Place the weights of the program: which become resident, in which order, and which are read by rows. Touches nothing
+ * but asks which pages are in memory. */
+hearth_status hth_residency_place(hth_residency *residency, const hth_program *program, hearth_error *err);
+
+/* Where they were placed, in words: "file pages, cached"; static storage. */
+const char *hth_residency_place_name(const hth_residency *residency);
+
+/* Start the threads that make the weights present, and the one that keeps them so. cores: what they and the rest of
+ * open share. */
+hearth_status hth_residency_start(hth_residency *residency, int cores, hearth_error *err);
+
+/* Open maps no more memory: the weights that are still to come need leave no gaps. */
+void hth_residency_hurry(hth_residency *residency);
 
 /* Bytes of weights that are still to arrive. */
 uint64_t hth_residency_outstanding(const hth_residency *residency);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 #define NAME_SIZE sizeof((hth_tensor){0}.name)
 
 /* The tensor's whole name. One that is too long for a tensor is cut, and so found in no file. */
@@ -32,9 +34,8 @@ static bool has_shape(const hth_gguf_tensor *t, int n_dims, const int64_t *dims)
     return true;
 }
 
-/* The tensor, of this shape; NULL after an error. */
-static const hth_gguf_tensor *find(hth_reading *r, const char *full, int n_dims, const int64_t *dims) {
-    if (hth_builder_failed(r->b)) return NULL;
+static const hth_gguf_tensor *find_by_name_and_shape(hth_reading *r, const char *full, int n_dims,
+                                                     const int64_t *dims) {
     const hth_gguf_tensor *t = hth_reading_tensor(r, full);
     if (!t) {
         hth_builder_fail(r->b, HEARTH_BAD_FILE, "tensor %s is missing", full);
@@ -48,6 +49,15 @@ static const hth_gguf_tensor *find(hth_reading *r, const char *full, int n_dims,
     shape_text(n_dims, wanted, must);
     hth_builder_fail(r->b, HEARTH_BAD_FILE, "tensor %s is %s, must be %s", full, is, must);
     return NULL;
+}
+
+/* The tensor, of this shape; NULL after an error. */
+static const hth_gguf_tensor *find(hth_reading *r, const char *full, int n_dims, const int64_t *dims) {
+    if (hth_builder_failed(r->b)) return NULL;
+    const uint64_t start = hth_now_ns();
+    const hth_gguf_tensor *t = find_by_name_and_shape(r, full, n_dims, dims);
+    r->bind_ns += hth_now_ns() - start;
+    return t;
 }
 
 static bool is_computed(hth_reading *r, const hth_gguf_tensor *t, const char *full) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "models/params.h"
 
 /* ---- What was asked for ------------------------------------------------------------------------------------------ */
@@ -150,8 +151,12 @@ hearth_status hth_read_model(const hth_gguf *g, const char *architecture, hth_fo
     HTH_TRY(hth_builder_create(architecture, &r.b, err));
     hth_tensor_id logits = forward(&r);
     refuse_unread_keys(&r);
+    const uint64_t start = hth_now_ns();
     refuse_unread_tensors(&r);
+    r.bind_ns += hth_now_ns() - start;
     free((void *)r.keys);
     free((void *)r.tensors);
-    return hth_builder_finish(&r.b, logits, out, err);
+    HTH_TRY(hth_builder_finish(&r.b, logits, out, err));
+    (*out)->bind_ns = r.bind_ns;
+    return HEARTH_OK;
 }

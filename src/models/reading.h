@@ -18,6 +18,7 @@ typedef struct hth_reading {
     const char **keys;               /* suffixes asked for, string literals */
     const hth_gguf_tensor **tensors; /* asked for and found; one may stand there twice */
     int n_keys, n_tensors, key_capacity, tensor_capacity;
+    uint64_t bind_ns; /* spent on finding weights and checking their shapes */
 } hth_reading;
 
 /* The forward pass of one architecture: reads everything, emits everything, gives the logits. */

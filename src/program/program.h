@@ -117,6 +117,7 @@ typedef struct hth_program {
     int64_t n_layers, n_vocab, n_embd; /* for reports */
     int64_t context;                   /* positions the model was made for */
     hth_tensor_id logits;              /* the output: float32 [n_vocab, OUTS] */
+    uint64_t bind_ns;                  /* of the time that making it took, what finding its weights did; for reports */
     char *notes;                       /* what the file has and the program leaves unused, a line each; NULL: nothing */
 } hth_program;
 

@@ -59,19 +59,22 @@ class Output(ProgramTest):
         result = hearth(*GREEDY, "-p", PROMPT, "-n", "1", "--ledger", "--svg", picture)
         self.assertEqual(result.returncode, 0)
         lines = result.stderr.decode().splitlines()
-        rows = {line[:18].rstrip(): line[18:].split() for line in lines}
-        self.assertEqual(rows["open"], "start ms end ms exposed bytes minor major outstanding".split())
+        rows = {line[:14].rstrip(): line[14:].split() for line in lines}
+        self.assertEqual(rows["open"], "start ms end ms exposed bytes minor major outstanding chosen".split())
         self.assertAlmostEqual(sum(float(row[2]) for name, row in rows.items() if name not in ("open", "total")),
                                float(rows["total"][0]), delta=0.1)
         self.assertGreater(int(rows["residency"][3]), 0)
+        self.assertEqual(rows["placement"][7:9], ["file", "pages,"])
         bars = xml.etree.ElementTree.parse(picture).getroot().findall(".//{*}rect[@class='exposed']")
         self.assertEqual(len(bars), len(rows) - 2)
 
     def test_what_opening_costs(self):
         report = self.report("explain", "-m", MODEL, "--open")
         names = [row["what"] for row in report["ledger"]]
-        for name in ("map", "directory", "program", "kernels", "plan", "tokenizer", "arenas", "warm pass"):
+        for name in ("map", "directory", "weights bound", "program", "placement", "kernels", "plan", "tokenizer",
+                     "arenas", "executables", "warm pass"):
             self.assertIn(name, names)
+        self.assertTrue(all(row["how"] for row in report["ledger"] if row["what"] in ("placement", "residency")))
         self.assertAlmostEqual(sum(row["exposed_ms"] for row in report["ledger"]), report["open_total_ms"], delta=0.1)
         self.assertEqual([row["outstanding"] for row in report["ledger"] if row["what"] == "residency"], [0])
         self.assertIn("tokenizer", [term["what"] for term in report["plan"]])

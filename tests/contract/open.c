@@ -119,16 +119,46 @@ static void exposed_times_add_up_to_the_whole(void **state) {
         assert_true(weights->bytes > 400000);
         if (k == 1) assert_true(weights->exposed_ms > 0 && weights->end_ms - weights->start_ms >= 20);
         if (k == 1) assert_int_equal(find_row(engine, "warm pass")->outstanding, weights->bytes);
-        find_row(engine, "map");
-        find_row(engine, "directory");
-        find_row(engine, "program");
-        find_row(engine, "kernels");
-        find_row(engine, "plan");
-        find_row(engine, "arenas");
-        find_row(engine, "warm pass");
         hearth_engine_close(&engine);
     }
     read_delay_ms = 0;
+}
+
+/* Every cost has its row, once, in the order it is paid; what is chosen on the way is said. */
+static void each_cost_has_a_row(void **state) {
+    (void)state;
+    static const struct {
+        const char *what;
+        bool chooses;
+    } wanted[] = {{"map", false},      {"directory", false}, {"weights bound", true}, {"program", true},
+                  {"placement", true}, {"threads", true},    {"kernels", true},       {"plan", true},
+                  {"residency", true}, {"tokenizer", false}, {"arenas", false},       {"executables", false},
+                  {"warm pass", false}};
+    const size_t count = sizeof wanted / sizeof *wanted;
+    hearth_options *options = OPTIONS("load", "map");
+    const hearth_open_request request = {.path = OTHER, .options = options};
+    hearth_engine *engine;
+    hearth_error err = {0};
+    if (hearth_engine_open_request(&request, &engine, &err) != HEARTH_OK) fail_msg("%s", err.text);
+    const hearth_ledger_row *rows;
+    assert_int_equal(hearth_engine_ledger(engine, &rows), count);
+    for (size_t i = 0; i < count; i++) {
+        assert_string_equal(rows[i].what, wanted[i].what);
+        assert_int_equal(rows[i].how[0] != '\0', wanted[i].chooses);
+    }
+    const hearth_plan_term *terms;
+    const size_t n = hearth_engine_plan(engine, &terms);
+    uint64_t planned = 0, weights = 0;
+    for (size_t i = 0; i < n; i++) {
+        planned += terms[i].bytes;
+        if (strstr(terms[i].what, "weights")) weights += terms[i].bytes;
+    }
+    assert_int_equal(find_row(engine, "plan")->bytes, planned);
+    assert_int_equal(find_row(engine, "weights bound")->bytes, weights);
+    assert_int_equal(find_row(engine, "placement")->bytes, find_row(engine, "residency")->bytes);
+    assert_string_equal(find_row(engine, "threads")->how, "2 threads");
+    hearth_engine_close(&engine);
+    hearth_options_free(&options);
 }
 
 /* ---- the bits ---- */
@@ -328,6 +358,7 @@ static void a_tokenizer_changes_hands_when_it_opens(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exposed_times_add_up_to_the_whole),
+        cmocka_unit_test(each_cost_has_a_row),
         cmocka_unit_test(however_weights_arrive_the_bits_are_the_same),
         cmocka_unit_test(an_engine_may_be_closed_while_weights_arrive),
         cmocka_unit_test(weights_that_never_arrive_end_the_call),

@@ -196,6 +196,7 @@ static machine start(const mixture *mix, int threads, const char *kernels) {
     if (m.type->open(&config, &m.backend, &err) != HEARTH_OK) fail_msg("%s", err.text);
     if (m.type->lower(m.backend, m.program, &m.file, &limits, &m.exe, &err) != HEARTH_OK) fail_msg("%s", err.text);
     assert_int_equal(m.type->commit(m.exe, NULL, &err), HEARTH_OK);
+    assert_int_equal(m.type->link(m.exe, &err), HEARTH_OK);
     assert_int_equal(m.type->warm(m.exe, &err), HEARTH_OK);
     assert_int_equal(hth_expert_leases(m.exe->store), 0);
     return m;

@@ -99,6 +99,7 @@ static machine start(int threads, const char *kernels) {
     if (m.type->open(&config, &m.backend, &err) != HEARTH_OK) fail_msg("%s", err.text);
     if (lower(&m, &err) != HEARTH_OK) fail_msg("%s", err.text);
     assert_int_equal(m.type->commit(m.exe, NULL, &err), HEARTH_OK);
+    assert_int_equal(m.type->link(m.exe, &err), HEARTH_OK);
     assert_int_equal(m.type->warm(m.exe, &err), HEARTH_OK);
     return m;
 }

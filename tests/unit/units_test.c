@@ -62,6 +62,7 @@ static void run(op_fn *op, int threads, float *out) {
     assert_int_equal(type->open(&config, &backend, &err), HEARTH_OK);
     if (type->lower(backend, p, files, &limits, &exe, &err) != HEARTH_OK) fail_msg("%s", err.text);
     assert_int_equal(type->commit(exe, NULL, &err), HEARTH_OK);
+    assert_int_equal(type->link(exe, &err), HEARTH_OK);
     assert_int_equal(type->warm(exe, &err), HEARTH_OK);
     const int32_t rows[ROWS] = {0, 1, 2, 3, 4}, slot = 0, *no_blocks = NULL;
     const int64_t positions[ROWS] = {0, 1, 2, 3, 4}, seq_rows[] = {0, ROWS};

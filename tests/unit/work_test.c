@@ -86,6 +86,7 @@ static machine start(const char *path, int threads) {
     count_linears(&m.backend->kernels);
     if (m.type->lower(m.backend, m.program, &m.file, &limits, &m.exe, &err) != HEARTH_OK) fail_msg("%s", err.text);
     assert_int_equal(m.type->commit(m.exe, NULL, &err), HEARTH_OK);
+    assert_int_equal(m.type->link(m.exe, &err), HEARTH_OK);
     return m;
 }
 

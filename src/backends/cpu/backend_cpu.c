@@ -131,6 +131,7 @@ const hth_backend_type hth_backend_cpu = {
     .plan = plan_of,
     .kernel_name = kernel_name,
     .commit = hth_cpu_commit,
+    .link = hth_cpu_link,
     .warm = hth_cpu_warm,
     .run = hth_cpu_run,
     .logits = logits_of,

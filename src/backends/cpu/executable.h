@@ -270,6 +270,7 @@ void hth_unit_quantize_bind(const hth_executable *exe, hth_tensor_id input, int 
 /* memory.c */
 size_t hth_cpu_terms(const hth_executable *exe, hth_memory_term *out, size_t capacity);
 hearth_status hth_cpu_commit(hth_executable *exe, const atomic_bool *stop, hearth_error *err);
+hearth_status hth_cpu_link(hth_executable *exe, hearth_error *err);
 
 /* attention.c: the part of a pass one thread claims. */
 void hth_attention_prepare(hth_executable *exe, const hth_pass *pass);
