@@ -40,26 +40,37 @@ typedef struct tile_rows {
     const int16_t *sums; /* blocks of 256: sum16 for sub-blocks of 16, else sum32 */
     const float *d;
     int64_t q_stride, sums_stride, d_stride;
+    const char *ahead;  /* what the tile fetches meanwhile, */
+    int64_t ahead_step; /* so many bytes with each block of 32 or quarter of a block of 256 */
 } tile_rows;
+
+/* The part of a tile's share that goes with step i. */
+HTH_INLINE void fetch_step(const tile_rows *x, int64_t i) {
+    const uintptr_t at = (uintptr_t)x->ahead + (uintptr_t)(i * x->ahead_step);
+    fetch((const char *)((at + 63) & ~(uintptr_t)63), (const char *)(at + (uintptr_t)x->ahead_step));
+}
+
+HTH_INLINE int64_t steps_of(int64_t blocks, int block) {
+    return block == 256 ? 4 * blocks : blocks;
+}
 
 /* Add the blocks of PANELS panels, PANEL_BYTES apart, to sums[panel * ROWS * PANEL + row * PANEL + column], in order.
  */
 typedef void tile_fn(const void *panels, int64_t blocks, const tile_rows *x, float *sums);
 
-/* Blocks of sixteen columns into a panel. As many bytes from `ahead` on are fetched meanwhile. */
-typedef void unpack_fn(const uint8_t *const columns[PANEL], int64_t blocks, const char *ahead, void *panel);
+/* Blocks of sixteen columns into a panel. */
+typedef void unpack_fn(const uint8_t *const columns[PANEL], int64_t blocks, void *panel);
 
-/* One block of sixteen columns, while as many bytes from `ahead` on are fetched; defined by the including file. */
-HTH_INLINE void fill32(const many_format32 *f, const uint8_t *const column[PANEL], const char *ahead, panel32 *p);
-HTH_INLINE void fill256(const many_format256 *f, const uint8_t *const column[PANEL], const char *ahead, panel256 *p);
+/* One block of sixteen columns; defined by the including file. */
+HTH_INLINE void fill32(const many_format32 *f, const uint8_t *const column[PANEL], panel32 *p);
+HTH_INLINE void fill256(const many_format256 *f, const uint8_t *const column[PANEL], panel256 *p);
 
 #define UNPACK(name, dtype, block)                                                                                     \
-    static void unpack_##name(const uint8_t *const columns[PANEL], int64_t blocks, const char *ahead, void *panel) {   \
-        const int64_t bytes = PANEL * format_##name.bytes;                                                             \
+    static void unpack_##name(const uint8_t *const columns[PANEL], int64_t blocks, void *panel) {                      \
         const uint8_t *column[PANEL]; /* our own: stores to the panel might change the caller's */                     \
         HTH_UNROLL for (int i = 0; i < PANEL; i++) column[i] = columns[i];                                             \
         for (int64_t b = 0; b < blocks; b++) {                                                                         \
-            fill##block(&MANY_FORMAT(name), column, ahead + b * bytes, (panel##block *)panel + b);                     \
+            fill##block(&MANY_FORMAT(name), column, (panel##block *)panel + b);                                        \
             HTH_UNROLL for (int i = 0; i < PANEL; i++) column[i] += format_##name.bytes;                               \
         }                                                                                                              \
     }
@@ -79,6 +90,8 @@ typedef struct many_format {
 typedef struct place {
     int64_t r0, r1, c, columns; /* columns: at most those of a tile */
     int64_t b, blocks;          /* the slice */
+    const char *ahead;          /* what its tiles fetch */
+    int64_t ahead_step;
 } place;
 
 /* The sides of a strip. Reads and writes by eights: rows of sums are padded, and the last of equal slices lacks less
@@ -95,14 +108,19 @@ static void strip_sides(const many_format *f, const hth_qact *q, place at, side 
     }
 }
 
-/* A strip of rows over the panels of a tile, in tiles of equal height or nearly. */
-static void strip(const many_format *f, const hth_linear *a, const void *panels, const side *sides, place at,
-                  float *sums) {
+/* The tiles of a strip: of equal height or nearly. */
+static int64_t tiles_of(int64_t rows) {
+    return (rows + MOST_ROWS - 1) / MOST_ROWS;
+}
+
+/* A strip of rows over the panels of a tile. Returns what to fetch next. */
+static const char *strip(const many_format *f, const hth_linear *a, const void *panels, const side *sides, place at,
+                         float *sums) {
     const hth_qact *q = a->q;
     const int16_t *all = f->sub == 16 ? q->sum16 : q->sum32;
     const int64_t stride = f->sub == 16 ? q->sum16_stride : q->sum32_stride;
     const bool first = at.b == 0, last = at.b + at.blocks == q->blocks;
-    int64_t left = (at.r1 - at.r0 + MOST_ROWS - 1) / MOST_ROWS;
+    int64_t left = tiles_of(at.r1 - at.r0);
     for (int64_t r = at.r0, rows; r < at.r1; r += rows, sums += rows * PANEL, left--) {
         rows = (at.r1 - r + left - 1) / left;
         const tile_rows x = {q->q + r * q->q_stride + at.b * q->block,
@@ -111,7 +129,10 @@ static void strip(const many_format *f, const hth_linear *a, const void *panels,
                              q->d + r * q->blocks + at.b,
                              q->q_stride,
                              stride,
-                             q->blocks};
+                             q->blocks,
+                             at.ahead,
+                             at.ahead_step};
+        at.ahead += at.ahead_step * steps_of(at.blocks, q->block);
         if (first)
             for (int p = 0; p < PANELS; p++) memset(sums + p * ROWS * PANEL, 0, (size_t)(rows * PANEL) * sizeof *sums);
         f->tiles[rows - 1](panels, at.blocks, &x, sums);
@@ -121,17 +142,18 @@ static void strip(const many_format *f, const hth_linear *a, const void *panels,
                 finish8(a, r + i, at.c + c, at.columns - c, _mm256_load_ps(of));
             }
     }
+    return at.ahead;
 }
 
 /* A slice of the columns of a panel from c on; those from c1 on repeat the last one. */
 static void unpack(const many_format *f, const hth_linear *a, int64_t c, int64_t c1, int64_t b, int64_t blocks,
-                   const char *ahead, void *panel) {
+                   void *panel) {
     const uint8_t *column[PANEL];
     for (int64_t i = 0; i < PANEL; i++) {
         int64_t n = c + i < c1 ? c + i : c1 - 1;
         column[i] = (const uint8_t *)a->w + n * a->row_bytes + b * f->bytes;
     }
-    f->unpack(column, blocks, ahead, panel);
+    f->unpack(column, blocks, panel);
 }
 
 /* Up to so many rows a strip more is not worth passing over the panels again. */
@@ -139,8 +161,8 @@ static bool is_single_strip(int64_t rows) {
     return rows <= 2 * STRIP;
 }
 
-/* Rows r0..r1-1 (at most ROWS) of a group of panels, slice by slice. Memory is read in one stream: while a group is
- * unpacked, the next one is fetched. */
+/* Rows r0..r1-1 (at most ROWS) of a group of panels, slice by slice. Memory is read in one stream: while tiles compute,
+ * the next group is fetched, as much at each of their steps. */
 static void group(const many_format *f, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1,
                   char *scratch) {
     enum { TILE = PANELS * PANEL };
@@ -149,17 +171,22 @@ static void group(const many_format *f, const hth_linear *a, int64_t c0, int64_t
     const int64_t blocks = a->q->blocks, most = SLICE / a->q->block, panels = (c1 - c0 + TILE - 1) / TILE * PANELS;
     const char *ahead = (const char *)a->w + c1 * a->row_bytes;
     const int64_t together = is_single_strip(r1 - r0) ? r1 - r0 : STRIP;
+    const int64_t tiles = (r1 - r0) / together * tiles_of(together) + tiles_of((r1 - r0) % together);
     for (int64_t b = 0, left = (blocks + most - 1) / most, n; b < blocks; b += n, left--) {
         n = (blocks - b + left - 1) / left; /* slices of equal length, not a short one at the end */
-        for (int64_t p = 0; p < panels; p++, ahead += n * PANEL * f->bytes)
-            unpack(f, a, c0 + p * PANEL, c1, b, n, ahead, scratch + p * PANEL_BYTES);
+        for (int64_t p = 0; p < panels; p++) unpack(f, a, c0 + p * PANEL, c1, b, n, scratch + p * PANEL_BYTES);
+        const int64_t ahead_bytes = panels * PANEL * n * f->bytes;
+        const int64_t steps = tiles * (panels / PANELS) * steps_of(n, a->q->block);
+        place at = {.b = b, .blocks = n, .ahead = ahead, .ahead_step = (ahead_bytes + steps - 1) / steps};
+        ahead += ahead_bytes;
         for (int64_t r = r0; r < r1; r += together) {
-            place at = {r, r1 - r < together ? r1 : r + together, 0, 0, b, n};
+            at.r0 = r;
+            at.r1 = r1 - r < together ? r1 : r + together;
             if (a->q->block == 32) strip_sides(f, a->q, at, sides);
             for (int64_t p = 0; p < panels; p += PANELS) {
                 at.c = c0 + p * PANEL;
                 at.columns = c1 - at.c < TILE ? c1 - at.c : TILE;
-                strip(f, a, scratch + p * PANEL_BYTES, sides, at, sums + (p * ROWS + r - r0) * PANEL);
+                at.ahead = strip(f, a, scratch + p * PANEL_BYTES, sides, at, sums + (p * ROWS + r - r0) * PANEL);
             }
         }
     }
@@ -169,7 +196,8 @@ static void group(const many_format *f, const hth_linear *a, int64_t c0, int64_t
 static void many(const many_format *f, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1,
                  void *scratch) {
     const int64_t columns = (is_single_strip(r1 - r0) ? PANELS : GROUP) * PANEL;
-    fetch((const char *)a->w + c0 * a->row_bytes, (c1 - c0 < columns ? c1 - c0 : columns) * a->row_bytes);
+    const char *w = (const char *)a->w + c0 * a->row_bytes;
+    fetch(w, w + (c1 - c0 < columns ? c1 - c0 : columns) * a->row_bytes);
     for (int64_t r = r0; r < r1; r += ROWS)
         for (int64_t c = c0; c < c1; c += columns)
             group(f, a, c, c1 - c < columns ? c1 : c + columns, r, r1 - r < ROWS ? r1 : r + ROWS, scratch);

@@ -84,6 +84,7 @@ HTH_INLINE void tile32(bool has_min, const panel32 *p, int64_t blocks, const til
             ints start = has_min ? zero() : every4(&x->sides[r * SIDES + b]);
             HTH_UNROLL for (int v = 0; v < VECTORS; v++) s[r][v] = start;
         }
+        fetch_step(x, b);
         dot(p->w, &q, 32, rows, s);
         advance(&q, rows, 32);
         HTH_UNROLL for (int r = 0; r < rows; r++) {
@@ -112,9 +113,11 @@ HTH_INLINE void terms(int sub, const panel256 *p, const int16_t *sums, int64_t s
         }
 }
 
-/* s[r][v] += scale * dot over the sub-blocks of a block. */
-HTH_INLINE void scaled_dots(int sub, const panel256 *p, tile_q *q, int rows, ints s[MOST_ROWS][VECTORS]) {
+/* s[r][v] += scale * dot over the sub-blocks of block b. */
+HTH_INLINE void scaled_dots(int sub, const panel256 *p, tile_q *q, const tile_rows *x, int64_t b, int rows,
+                            ints s[MOST_ROWS][VECTORS]) {
     for (int j = 0; j < 256 / sub; j++) {
+        if (j % (64 / sub) == 0) fetch_step(x, 4 * b + j / (64 / sub));
         ints c[MOST_ROWS][VECTORS];
         HTH_UNROLL for (int r = 0; r < rows; r++) HTH_UNROLL for (int v = 0; v < VECTORS; v++) c[r][v] = zero();
         dot(p->w + sub / 4 * j, q, sub, rows, c);
@@ -136,7 +139,7 @@ HTH_INLINE void tile256(int sub, bool has_min, const panel256 *p, int64_t blocks
         ints s[MOST_ROWS][VECTORS], t[MOST_ROWS][VECTORS];
         if (!has_min) terms(sub, p, sums_q, x->sums_stride, rows, s);
         else HTH_UNROLL for (int r = 0; r < rows; r++) HTH_UNROLL for (int v = 0; v < VECTORS; v++) s[r][v] = zero();
-        scaled_dots(sub, p, &q, rows, s);
+        scaled_dots(sub, p, &q, x, b, rows, s);
         if (has_min) terms(sub, p, sums_q, x->sums_stride, rows, t);
         HTH_UNROLL for (int r = 0; r < rows; r++) {
             floats dy = every_float(x->d + r * x->d_stride + b);

@@ -29,8 +29,8 @@ HTH_INLINE int bias_for(products_kind kind, bool is_signed, int bias) {
 }
 
 /* Fetch what will be unpacked later; a few lines at a time, since they hold up loads. */
-HTH_INLINE void fetch(const char *at, int64_t bytes) {
-    for (int64_t i = 0; i < bytes; i += 64) _mm_prefetch(at + i, _MM_HINT_T0);
+HTH_INLINE void fetch(const char *at, const char *end) {
+    for (; at < end; at += 64) _mm_prefetch(at, _MM_HINT_T0);
 }
 
 #endif

@@ -30,10 +30,8 @@ HTH_INLINE __m256i scale_lanes(products_kind kind, __m128i x) {
     return _mm256_set_m128i(_mm_unpackhi_epi16(x, x), _mm_unpacklo_epi16(x, x));
 }
 
-HTH_INLINE void unpack256(const format256 *f, products_kind kind, const uint8_t *const column[8], const char *ahead,
-                          panel256 *p, int g) {
+HTH_INLINE void unpack256(const format256 *f, products_kind kind, const uint8_t *const column[8], panel256 *p, int g) {
     for (int j = 0; j < 8; j++) {
-        fetch(ahead + f->bytes * j, f->bytes);
         __m256i v[8];
         HTH_UNROLL for (int c = 0; c < 8; c++) v[c] = bytes_for(kind, f->is_signed, f->weights(column[c], j));
         transpose8x8(v);
@@ -65,12 +63,10 @@ HTH_INLINE void unpack256(const format256 *f, products_kind kind, const uint8_t 
     if (f->has_min) _mm256_store_ps(p->m[g], negative(halves_at(column, f->dmin_at)));
 }
 
-HTH_INLINE void fill32(const format32 *f, const uint8_t *const column[PANEL], const char *ahead, panel32 *p) {
-    fetch(ahead, PANEL * f->bytes);
+HTH_INLINE void fill32(const format32 *f, const uint8_t *const column[PANEL], panel32 *p) {
     HTH_UNROLL for (int g = 0; g < 2; g++) unpack32(f, (products_kind)KIND, column + 8 * g, p, g);
 }
 
-HTH_INLINE void fill256(const format256 *f, const uint8_t *const column[PANEL], const char *ahead, panel256 *p) {
-    HTH_UNROLL for (int g = 0; g < 2; g++)
-        unpack256(f, (products_kind)KIND, column + 8 * g, ahead + 8 * f->bytes * g, p, g);
+HTH_INLINE void fill256(const format256 *f, const uint8_t *const column[PANEL], panel256 *p) {
+    HTH_UNROLL for (int g = 0; g < 2; g++) unpack256(f, (products_kind)KIND, column + 8 * g, p, g);
 }

@@ -101,6 +101,7 @@ HTH_INLINE void tile32(way v, const panel32 *p, int64_t blocks, const tile_rows 
         __m256i s[MOST_ROWS][2];
         HTH_UNROLL for (int r = 0; r < rows; r++) s[r][0] = s[r][1] =
             v.has_bias ? broadcast32(&x->sides[r * SIDES + b]) : _mm256_setzero_si256();
+        fetch_step(x, b);
         sub_block(v, p->w, q, 0, rows, one, one, s);
         HTH_UNROLL for (int r = 0; r < rows; r++) q[r] += 32;
         HTH_UNROLL for (int r = 0; r < rows; r++) {
@@ -141,9 +142,11 @@ HTH_INLINE void tile256(way v, const panel256 *p, int64_t blocks, const tile_row
     for (int64_t b = 0; b < blocks; b++, p++) {
         __m256i s[MOST_ROWS][2], t[MOST_ROWS][2];
         HTH_UNROLL for (int r = 0; r < rows; r++) s[r][0] = s[r][1] = _mm256_setzero_si256();
-        for (int j = 0; j < subs; j++)
+        for (int j = 0; j < subs; j++) {
+            if (j % (64 / v.sub) == 0) fetch_step(x, 4 * b + j / (64 / v.sub));
             sub_block(v, p->w + steps * j, q, 256 * b + v.sub * j, rows, aligned256(p->scale[j][0]),
                       aligned256(p->scale[j][1]), s);
+        }
         terms(v, p, x->sums + subs * b, x->sums_stride, rows, t);
         HTH_UNROLL for (int r = 0; r < rows; r++) {
             __m256 dy = _mm256_broadcast_ss(x->d + r * x->d_stride + b);

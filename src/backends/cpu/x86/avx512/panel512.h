@@ -164,10 +164,9 @@ static const columns32 columns_q8_0 = {&format_q8_0, q8_0_columns};
 static const columns32 columns_iq4_nl = {&format_iq4_nl, iq4_nl_columns};
 static const columns32 columns_mxfp4 = {&format_mxfp4, mxfp4_columns};
 
-HTH_INLINE void fill32(const columns32 *f, const uint8_t *const column[16], const char *ahead, panel32 *p) {
+HTH_INLINE void fill32(const columns32 *f, const uint8_t *const column[16], panel32 *p) {
     __m512i w[8], x[4];
     __m512 d, m;
-    fetch(ahead, 16 * f->format->bytes);
     f->weights(column, w);
     HTH_UNROLL for (int i = 0; i < 8; i++) _mm512_store_si512(p->w[i], w[i]);
     bytes_of_columns(column, 0, x);
@@ -182,7 +181,7 @@ HTH_INLINE void fill32(const columns32 *f, const uint8_t *const column[16], cons
 
 typedef struct columns256 {
     const format256 *format;
-    void (*weights)(const uint8_t *const column[16], const char *ahead, uint8_t w[64][2][32]); /* as a panel has them */
+    void (*weights)(const uint8_t *const column[16], uint8_t w[64][2][32]); /* as a panel has them */
     /* The scales of a block of each of four columns as signed bytes, a column a lane, sixteen or eight of them; with
      * minimums, those in the same way. */
     void (*scales)(const uint8_t *const c[4], __m512i *scale, __m512i *min);
@@ -200,60 +199,54 @@ HTH_INLINE void put_both(const __m512i r[8], int n, int mask, const __m512i r2[8
         _mm512_store_si512(w[8 * j + i], or_masked(bits_of(r[i], n, mask), shifted_by(r2[i], n2), mask2));
 }
 
-HTH_INLINE void q2_k_columns(const uint8_t *const column[16], const char *ahead, uint8_t w[64][2][32]) {
+HTH_INLINE void q2_k_columns(const uint8_t *const column[16], uint8_t w[64][2][32]) {
     for (int h = 0; h < 2; h++) {
         __m512i r[8];
-        fetch(ahead + 8 * HTH_Q2_K_BYTES * h, 8 * HTH_Q2_K_BYTES);
         eight_words_of_columns(column, 16 + 32 * h, r);
         HTH_UNROLL for (int s = 0; s < 4; s++) put_bits(r, 2 * s, 3, 4 * h + s, w);
     }
 }
 
-HTH_INLINE void q3_k_columns(const uint8_t *const column[16], const char *ahead, uint8_t w[64][2][32]) {
+HTH_INLINE void q3_k_columns(const uint8_t *const column[16], uint8_t w[64][2][32]) {
     __m512i high[8], r[8];
     eight_words_of_columns(column, 0, high);
     HTH_UNROLL for (int h = 0; h < 2; h++) {
-        fetch(ahead + 8 * HTH_Q3_K_BYTES * h, 8 * HTH_Q3_K_BYTES);
         eight_words_of_columns(column, 32 + 32 * h, r);
         HTH_UNROLL for (int s = 0; s < 4; s++) put_both(r, 2 * s, 3, high, 4 * h + s - 2, 4, 4 * h + s, w);
     }
 }
 
-HTH_INLINE void q4_k_columns(const uint8_t *const column[16], const char *ahead, uint8_t w[64][2][32]) {
+HTH_INLINE void q4_k_columns(const uint8_t *const column[16], uint8_t w[64][2][32]) {
     for (int c = 0; c < 4; c++) {
         __m512i r[8];
-        fetch(ahead + 4 * HTH_Q4_K_BYTES * c, 4 * HTH_Q4_K_BYTES);
         eight_words_of_columns(column, 16 + 32 * c, r);
         HTH_UNROLL for (int s = 0; s < 2; s++) put_bits(r, 4 * s, 15, 2 * c + s, w);
     }
 }
 
-HTH_INLINE void q5_k_columns(const uint8_t *const column[16], const char *ahead, uint8_t w[64][2][32]) {
+HTH_INLINE void q5_k_columns(const uint8_t *const column[16], uint8_t w[64][2][32]) {
     __m512i high[8], r[8];
     eight_words_of_columns(column, 16, high);
     HTH_UNROLL for (int c = 0; c < 4; c++) {
-        fetch(ahead + 4 * HTH_Q5_K_BYTES * c, 4 * HTH_Q5_K_BYTES);
         eight_words_of_columns(column, 48 + 32 * c, r);
         HTH_UNROLL for (int s = 0; s < 2; s++) put_both(r, 4 * s, 15, high, 2 * c + s - 4, 16, 2 * c + s, w);
     }
 }
 
-HTH_INLINE void q6_k_columns(const uint8_t *const column[16], const char *ahead, uint8_t w[64][2][32]) {
+HTH_INLINE void q6_k_columns(const uint8_t *const column[16], uint8_t w[64][2][32]) {
     for (int h = 0; h < 2; h++) {
         __m512i high[8], r[8];
         eight_words_of_columns(column, 128 + 32 * h, high);
         HTH_UNROLL for (int c = 0; c < 2; c++) {
-            fetch(ahead + 4 * HTH_Q6_K_BYTES * (2 * h + c), 4 * HTH_Q6_K_BYTES);
             eight_words_of_columns(column, 64 * h + 32 * c, r);
             HTH_UNROLL for (int s = c; s < 4; s += 2) put_both(r, 4 * (s >> 1), 15, high, 2 * s - 4, 48, 4 * h + s, w);
         }
     }
 }
 
-HTH_INLINE void iq4_xs_columns(const uint8_t *const column[16], const char *ahead, uint8_t w[64][2][32]) {
+HTH_INLINE void iq4_xs_columns(const uint8_t *const column[16], uint8_t w[64][2][32]) {
     for (int c = 0; c < 4; c++) {
         __m512i r[8];
-        fetch(ahead + 4 * HTH_IQ4_XS_BYTES * c, 4 * HTH_IQ4_XS_BYTES);
         eight_words_of_columns(column, 8 + 32 * c, r);
         HTH_UNROLL for (int i = 0; i < 16; i++) {
             __m512i nibble = bits_of(r[i >> 3 << 2 | (i & 3)], i & 4, 15);
@@ -332,8 +325,8 @@ HTH_INLINE void fill_scales(const columns256 *f, const uint8_t *const column[16]
     }
 }
 
-HTH_INLINE void fill256(const columns256 *f, const uint8_t *const column[16], const char *ahead, panel256 *p) {
-    f->weights(column, ahead, p->w);
+HTH_INLINE void fill256(const columns256 *f, const uint8_t *const column[16], panel256 *p) {
+    f->weights(column, p->w);
     fill_scales(f, column, p);
     /* The sixteen bytes that end behind d, or behind dmin. */
     const int d_at = f->format->d_at, at = d_at + 16 > f->format->bytes ? f->format->bytes - 16 : d_at;
