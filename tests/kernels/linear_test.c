@@ -133,6 +133,9 @@ static void problem_init(check *c, problem *p, hth_dtype dtype, int64_t rows, in
     p->add = check_alloc((size_t)(rows * ldy) * sizeof(float), front);
     for (int i = 0; i < 2; i++) p->y[i] = check_alloc((size_t)(rows * ldy) * sizeof(float), front);
     p->a = (hth_linear){.w = p->w.at, .row_bytes = row_bytes, .k = k, .ldy = ldy, .ldadd = ldy};
+    /* Where nothing may be read, like what is behind the last column when `front` is false. Planted: the fetches of
+     * linear_many.h and of linear_few.h as loads. */
+    if (front) p->a.next = p->w.at - 64;
     if (p->info->block > 1) {
         p->x = check_alloc(hth_qact_bytes(rows, k), front);
         hth_qact_carve(&p->q, rows, k, hth_activation_block(dtype), p->x.at);

@@ -19,7 +19,10 @@
 #include "backends/cpu/executable.h"
 
 enum { GROUP, GATHER, IN, MID, OUT, PHASES };
-enum { OUT_COLUMNS = 128 }; /* of a down product, which lies in scratch for all rows of an expert */
+
+/* A down product lies in scratch for all rows of an expert: of so many columns, or where rows are few, so many results.
+ */
+enum { OUT_COLUMNS = 128, OUT_RESULTS = 2048 };
 
 /* One of the three products of an expert. */
 typedef struct product {
@@ -125,7 +128,7 @@ int hth_experts_kind(hth_executable *exe, const hth_stage *stage) {
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 size_t hth_experts_scratch(const hth_executable *exe) {
-    return (size_t)exe->limits.extents.value[HTH_ROWS] * OUT_COLUMNS * sizeof(float);
+    return (size_t)hth_max(exe->limits.extents.value[HTH_ROWS] * OUT_COLUMNS, OUT_RESULTS) * sizeof(float);
 }
 
 void hth_experts_carve(hth_executable *exe, hth_arena *a) {
@@ -254,23 +257,41 @@ static int64_t column_piece(const hth_executable *exe, int64_t columns, int64_t 
     return hth_max(16, hth_min(piece, (columns + 15) / 16 * 16));
 }
 
-/* Columns c0.. of product i of the expert of a lease, as columns from 0 on. */
+/* Column c of product i of the expert of a lease. */
+static const void *column_at(const hth_experts_step *s, int i, const hth_expert_lease *lease, int64_t c) {
+    return (const unsigned char *)lease->matrix[i] + c * s->products[i].row_bytes;
+}
+
+/* Columns c0.. of that product, as columns from 0 on. */
 static hth_linear product_at(const hth_experts_step *s, int i, const hth_expert_lease *lease, int64_t c0) {
     const product *p = &s->products[i];
-    hth_linear a = {.w = (const unsigned char *)lease->matrix[i] + c0 * p->row_bytes, .row_bytes = p->row_bytes};
+    hth_linear a = {.w = column_at(s, i, lease, c0), .row_bytes = p->row_bytes};
     a.k = p->k;
     if (p->bias) a.bias = p->bias + lease->expert * p->columns + c0;
     return a;
 }
 
-/* Columns c0 .. c1-1 of gate or up (product i) of an active expert, for its rows. */
-static void run_in(hth_executable *exe, const hth_experts_step *s, int i, int64_t active, int64_t c0, int64_t c1,
-                   bool gathered, hth_worker *w) {
+/* Some columns of gate or up (a product) of an active expert. */
+typedef struct in_task {
+    int product;
+    int64_t active, c0, c1;
+} in_task;
+
+/* Those of gate, then those of up, of one expert after the other, a piece at a time. */
+static in_task in_task_at(const hth_experts_step *s, int64_t task, int64_t piece) {
+    const int64_t pieces = (s->f + piece - 1) / piece, half = task / pieces, c0 = task % pieces * piece;
+    return (in_task){half % 2 == 0 ? HTH_EXPERT_GATE : HTH_EXPERT_UP, half / 2, c0, hth_min(c0 + piece, s->f)};
+}
+
+/* Run a task for all rows of its expert. next: as in hth_linear. */
+static void run_in(hth_executable *exe, const hth_experts_step *s, in_task t, bool gathered, const void *next,
+                   hth_worker *w) {
     const hth_experts_room *room = &exe->room;
-    int64_t first = room->first[active], rows = room->first[active + 1] - first, from = gathered ? first : 0;
-    int block = s->products[i].block;
-    hth_linear a = product_at(s, i, &room->leases[active], c0);
+    int64_t first = room->first[t.active], rows = room->first[t.active + 1] - first, from = gathered ? first : 0;
+    int block = s->products[t.product].block;
+    hth_linear a = product_at(s, t.product, &room->leases[t.active], t.c0);
     hth_qact q;
+    a.next = next;
     if (block != 0) {
         q = hth_qact_from(gathered ? &s->gathered[which(block)] : &exe->units[s->unit[which(block)]].q, from);
         a.q = &q;
@@ -278,25 +299,28 @@ static void run_in(hth_executable *exe, const hth_experts_step *s, int i, int64_
         a.ldf = gathered ? s->n : s->x.ld;
         a.f = (gathered ? room->gathered_float : s->x.base) + from * a.ldf;
     }
-    a.y = (i == HTH_EXPERT_GATE ? room->gate : room->up) + first * s->f + c0;
+    a.y = (t.product == HTH_EXPERT_GATE ? room->gate : room->up) + first * s->f + t.c0;
     a.ldy = s->f;
-    s->products[i].run(&a, 0, c1 - c0, 0, rows, w->linear);
+    s->products[t.product].run(&a, 0, t.c1 - t.c0, 0, rows, w->linear);
 }
 
+/* Threads mostly take turns: so a thread expects the task `threads` further on to be its next one. */
 static void work_in(hth_executable *exe, const hth_experts_step *s, int64_t rows, hth_worker *w) {
-    int64_t piece = column_piece(exe, s->f, 2 * exe->room.active * s->f), pieces = (s->f + piece - 1) / piece;
-    for (int64_t task; (task = hth_pool_claim(exe->backend->pool, 1)) < 2 * exe->room.active * pieces;) {
-        int64_t c0 = task % pieces * piece, half = task / pieces;
-        run_in(exe, s, half % 2 == 0 ? HTH_EXPERT_GATE : HTH_EXPERT_UP, half / 2, c0, hth_min(c0 + piece, s->f),
-               rows > 1, w);
+    const hth_experts_room *room = &exe->room;
+    const int64_t piece = column_piece(exe, s->f, 2 * room->active * s->f);
+    const int64_t tasks = 2 * room->active * ((s->f + piece - 1) / piece);
+    for (int64_t task; (task = hth_pool_claim(exe->backend->pool, 1)) < tasks;) {
+        const in_task then = in_task_at(s, hth_min(task + exe->backend->threads, tasks - 1), piece);
+        run_in(exe, s, in_task_at(s, task, piece), rows > 1,
+               column_at(s, then.product, &room->leases[then.active], then.c0), w);
     }
 }
 
 /* ---- OUT --------------------------------------------------------------------------------------------------------- */
 
-/* Add columns c0 .. c1-1 of an active expert's down, weighted, for its pairs. */
+/* Add columns c0 .. c1-1 of an active expert's down, weighted, for its pairs. next: as in hth_linear. */
 static void add_out(hth_executable *exe, const hth_experts_step *s, int64_t active, int64_t c0, int64_t c1,
-                    hth_worker *w) {
+                    const void *next, hth_worker *w) {
     const hth_experts_room *room = &exe->room;
     const int64_t p0 = room->first[active], p1 = room->first[active + 1];
     float *y = w->experts;
@@ -311,20 +335,40 @@ static void add_out(hth_executable *exe, const hth_experts_step *s, int64_t acti
     }
     a.y = y;
     a.ldy = c1 - c0;
+    a.next = next;
     s->products[HTH_EXPERT_DOWN].run(&a, 0, c1 - c0, 0, p1 - p0, w->linear);
     for (int64_t p = p0; p < p1; p++)
         exe->backend->kernels.add_scaled(y + (p - p0) * a.ldy, room->weight[p],
                                          s->out.base + room->row[p] * s->out.ld + c0, c1 - c0);
 }
 
+/* Columns a claim takes of the result. Few rows are over soon, and each claim begins all experts anew: then few claims
+ * are best. */
+static int64_t out_piece(const hth_executable *exe, const hth_experts_step *s) {
+    const hth_experts_room *room = &exe->room;
+    const int64_t threads = exe->backend->threads, share = threads == 1 ? s->n : s->n / (4 * threads);
+    int64_t rows = 1;
+    for (int64_t i = 0; i < room->active; i++) rows = hth_max(rows, room->first[i + 1] - room->first[i]);
+    return hth_max(32, hth_min(share, hth_max(OUT_COLUMNS, OUT_RESULTS / rows)) / 32 * 32);
+}
+
+/* The weights after columns from c0 on of an active expert: those of the next one, or from column `then` of the first.
+ */
+static const void *after_out(const hth_executable *exe, const hth_experts_step *s, int64_t active, int64_t c0,
+                             int64_t then) {
+    const hth_experts_room *room = &exe->room;
+    if (active + 1 < room->active) return column_at(s, HTH_EXPERT_DOWN, &room->leases[active + 1], c0);
+    return then < s->n ? column_at(s, HTH_EXPERT_DOWN, &room->leases[0], then) : NULL;
+}
+
 static void work_out(hth_executable *exe, const hth_experts_step *s, int64_t rows, hth_worker *w) {
     const hth_experts_room *room = &exe->room;
-    int64_t piece = hth_min(column_piece(exe, s->n, s->n), OUT_COLUMNS);
+    const int64_t piece = out_piece(exe, s);
     for (int64_t c0; (c0 = hth_pool_claim(exe->backend->pool, piece)) < s->n;) {
-        int64_t c1 = hth_min(c0 + piece, s->n);
+        const int64_t c1 = hth_min(c0 + piece, s->n), then = c0 + piece * exe->backend->threads;
         for (int64_t r = 0; r < rows; r++)
             memset(s->out.base + r * s->out.ld + c0, 0, (size_t)(c1 - c0) * sizeof(float));
-        for (int64_t i = 0; i < room->active; i++) add_out(exe, s, i, c0, c1, w);
+        for (int64_t i = 0; i < room->active; i++) add_out(exe, s, i, c0, c1, after_out(exe, s, i, c0, then), w);
     }
 }
 
@@ -399,9 +443,9 @@ void hth_experts_warm(hth_executable *exe, const hth_stage *stage, int64_t rows,
     hth_expert_acquire(exe->store, s->layer, room->ids, room->active, room->leases);
     for (int i = 0; i < HTH_EXPERT_MATRICES; i++) room->leases[0].matrix[i] = zeros;
     for (int64_t pair = 0; rows > 1 && pair < rows * s->used; pair++) gather_pair(exe, s, pair);
-    run_in(exe, s, HTH_EXPERT_GATE, 0, 0, hth_min(16, s->f), rows > 1, w);
-    run_in(exe, s, HTH_EXPERT_UP, 0, 0, hth_min(16, s->f), rows > 1, w);
+    run_in(exe, s, (in_task){HTH_EXPERT_GATE, 0, 0, hth_min(16, s->f)}, rows > 1, NULL, w);
+    run_in(exe, s, (in_task){HTH_EXPERT_UP, 0, 0, hth_min(16, s->f)}, rows > 1, NULL, w);
     for (int64_t pair = 0; pair < rows; pair++) finish_hidden(exe, s, pair);
-    add_out(exe, s, 0, 0, hth_min(16, s->n), w);
+    add_out(exe, s, 0, 0, hth_min(16, s->n), NULL, w);
     hth_experts_done(exe, stage);
 }

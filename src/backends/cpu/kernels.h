@@ -94,6 +94,8 @@ typedef struct hth_linear {
     const float *bias; /* [columns] or NULL */
     const float *add;  /* add[r * ldadd + c] or NULL */
     int64_t ldadd;
+    const void *next; /* the weights that this thread multiplies by next; NULL: those behind the columns, if any.
+                       * They may be fetched ahead, never read */
 } hth_linear;
 
 /* Compute columns c0..c1-1 of rows r0..r1-1. c0 is a multiple of 16; c1 too unless it is the last column. `scratch` is

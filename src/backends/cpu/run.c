@@ -48,12 +48,42 @@ static bool take_share(shares *s, int64_t n, int64_t *u0, int64_t *u1) {
     return false;
 }
 
+static shares shares_of(const hth_executable *exe, const hth_stage *stage, int64_t unit) {
+    shares s = {.threads = exe->backend->threads};
+    for (int i = 0; i < stage->count; i++) s.total += units_of(&exe->linears[stage->first + i], unit);
+    s.left = s.total;
+    return s;
+}
+
+/* The first weights of unit u of a stage; NULL behind its last. */
+static const char *unit_weights(const hth_executable *exe, const hth_stage *stage, int64_t unit, int64_t u) {
+    const hth_linear_step *step = &exe->linears[stage->first], *end = step + stage->count;
+    for (; step < end && u >= units_of(step, unit); step++) u -= units_of(step, unit);
+    return step < end ? (const char *)step->args.w + u * unit * step->args.row_bytes : NULL;
+}
+
+static int64_t rows_of(const hth_executable *exe, const hth_stage *stage) {
+    return stage->domain == HTH_OUTS ? exe->frame.pass->outs : exe->frame.pass->rows;
+}
+
+/* Where a worker goes on after a stage: the first of its fixed columns in the next stage of linears. NULL when that is
+ * not known. */
+static const char *weights_after(const hth_executable *exe, const hth_stage *stage, const hth_worker *w) {
+    const hth_stage *end = exe->stages + exe->n_stages;
+    for (stage++; stage < end && stage->kind != HTH_STAGE_LINEAR; stage++)
+        if (stage->kind == HTH_STAGE_EXPERTS) return NULL;
+    if (stage == end || rows_of(exe, stage) == 0) return NULL;
+    const int64_t unit = unit_columns(rows_of(exe, stage));
+    shares s = shares_of(exe, stage, unit);
+    int64_t u0, u1;
+    return take_share(&s, w - exe->workers, &u0, &u1) ? unit_weights(exe, stage, unit, u0) : NULL;
+}
+
 static void work_linear(hth_executable *exe, const hth_stage *stage, int64_t rows, hth_worker *w) {
     const hth_linear_step *steps = &exe->linears[stage->first];
+    const char *const after = weights_after(exe, stage, w);
     const int64_t unit = unit_columns(rows);
-    shares s = {.threads = exe->backend->threads};
-    for (int i = 0; i < stage->count; i++) s.total += units_of(&steps[i], unit);
-    s.left = s.total;
+    shares s = shares_of(exe, stage, unit);
     int64_t share = w - exe->workers;
     for (int64_t u0, u1; take_share(&s, share, &u0, &u1); share = s.threads + hth_pool_claim(exe->backend->pool, 1)) {
         int64_t first = 0; /* the first unit of a step */
@@ -62,6 +92,8 @@ static void work_linear(hth_executable *exe, const hth_stage *stage, int64_t row
             if (c0 >= c1) continue;
             hth_linear args = steps[i].args;
             if (steps[i].to_logits) args.y += exe->frame.pass->first_output * args.ldy;
+            if (u1 > first + units_of(&steps[i], unit)) args.next = steps[i + 1].args.w;
+            else args.next = s.left > 0 ? unit_weights(exe, stage, unit, s.total - s.left) : after;
             steps[i].run(&args, c0, c1, 0, rows, w->linear);
             hth_work_done(w, steps[i].work);
         }
@@ -94,7 +126,7 @@ static void work_pass(void *arg, int worker) {
     hth_work_done(w, HTH_KIND_WAITING);
     for (int s = 0; s < exe->n_stages; s++) {
         const hth_stage *stage = &exe->stages[s];
-        int64_t rows = stage->domain == HTH_OUTS ? pass->outs : pass->rows;
+        int64_t rows = rows_of(exe, stage);
         if (is_idle(exe, stage, rows)) continue;
         if (pass->arrivals) {
             hth_frontier_wait(pass->arrivals, stage->ops);

@@ -36,9 +36,10 @@ HTH_INLINE void scales_of_stream(const format32 *f, const uint8_t *b, __m256 *d,
 }
 
 /* f of eight consecutive blocks of the stream for each row; `at` is the stream's position in the activations. */
-HTH_INLINE void group32(const format32 *f, const uint8_t *w, const input *in, int rows, int64_t at, int64_t to) {
+HTH_INLINE void group32(const format32 *f, const uint8_t *w, const char *ahead, const input *in, int rows, int64_t at,
+                        int64_t to) {
     __m256i weights[8], p[8];
-    for (int line = 0; line < 8 * f->bytes; line += 64) _mm_prefetch((const char *)w + PREFETCH + line, _MM_HINT_T0);
+    fetch(ahead, ahead + 8 * f->bytes);
     HTH_UNROLL for (int i = 0; i < 8; i++) weights[i] = f->weights(w + i * f->bytes);
     __m256 d, m;
     scales_of_stream(f, w, &d, &m);
@@ -90,10 +91,10 @@ HTH_INLINE void block256(const format256 *f, const uint8_t *w, const input *in, 
 }
 
 /* Two blocks, as the first level of sums32. */
-HTH_INLINE void pair256(const format256 *f, const uint8_t *w, const input *in, int rows, int64_t at,
+HTH_INLINE void pair256(const format256 *f, const uint8_t *w, const char *ahead, const input *in, int rows, int64_t at,
                         __m256i s[MAX_ROWS], __m256i m[MAX_ROWS]) {
     __m256i s1[MAX_ROWS], m1[MAX_ROWS];
-    for (int line = 0; line < 2 * f->bytes; line += 64) _mm_prefetch((const char *)w + PREFETCH + line, _MM_HINT_T0);
+    fetch(ahead, ahead + 2 * f->bytes);
     block256(f, w, in, rows, at, s, m);
     block256(f, w + f->bytes, in, rows, at + 1, s1, m1);
     HTH_UNROLL for (int r = 0; r < rows; r++) {
@@ -102,13 +103,15 @@ HTH_INLINE void pair256(const format256 *f, const uint8_t *w, const input *in, i
     }
 }
 
-HTH_INLINE void group256(const format256 *f, const uint8_t *w, const input *in, int rows, int64_t at, int64_t to) {
+HTH_INLINE void group256(const format256 *f, const uint8_t *w, const char *ahead, const input *in, int rows, int64_t at,
+                         int64_t to) {
     __m256i s[2][MAX_ROWS], m[2][MAX_ROWS];
     for (int h = 0; h < 2; h++) {
         const uint8_t *b = w + 4 * h * f->bytes;
+        const char *of = ahead + 4 * h * f->bytes;
         __m256i s0[MAX_ROWS], s1[MAX_ROWS], m0[MAX_ROWS], m1[MAX_ROWS];
-        pair256(f, b, in, rows, at + 4 * h, s0, m0);
-        pair256(f, b + 2 * f->bytes, in, rows, at + 4 * h + 2, s1, m1);
+        pair256(f, b, of, in, rows, at + 4 * h, s0, m0);
+        pair256(f, b + 2 * f->bytes, of + 2 * f->bytes, in, rows, at + 4 * h + 2, s1, m1);
         HTH_UNROLL for (int r = 0; r < rows; r++) {
             s[h][r] = _mm256_add_epi32(evens32(s0[r], s1[r]), odds32(s0[r], s1[r]));
             if (f->has_min) m[h][r] = _mm256_add_epi32(evens32(m0[r], m1[r]), odds32(m0[r], m1[r]));

@@ -55,6 +55,16 @@ static inline bool few_rows(const hth_linear *a, int64_t r0, int64_t r1, int mos
     return r1 - r0 <= most && (r1 - r0) * few_row_bytes(a->k, a->q->block, group) <= (int64_t)HTH_LINEAR_SCRATCH;
 }
 
+/* Fetch lines that are read later; a few at a time, since they hold up loads. Nothing is read: any address will do. */
+HTH_INLINE void fetch(const char *at, const char *end) {
+    for (; at < end; at += 64) _mm_prefetch(at, _MM_HINT_T0);
+}
+
+/* What is read after columns up to c1. */
+static inline const char *next_weights(const hth_linear *a, int64_t c1) {
+    return a->next ? a->next : (const char *)a->w + c1 * a->row_bytes;
+}
+
 /* The epilogue for n (1..8) columns from c of row r. */
 HTH_INLINE void finish8(const hth_linear *a, int64_t r, int64_t c, int64_t n, __m256 acc) {
     float *y = a->y + r * a->ldy + c;

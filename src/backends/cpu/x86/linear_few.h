@@ -70,26 +70,41 @@ static void side256(int sub, const hth_qact *x, int64_t r, uint8_t *side) {
 /* ---- Defined by the including file ---- */
 
 /* f of a group of consecutive blocks of the stream for each of `rows` rows (constant), to in[r].f + to; `at` is the
- * stream's position in the activations. */
-HTH_INLINE void group32(const few_format32 *f, const uint8_t *w, const input *in, int rows, int64_t at, int64_t to);
-HTH_INLINE void group256(const few_format256 *f, const uint8_t *w, const input *in, int rows, int64_t at, int64_t to);
+ * stream's position in the activations. As many bytes from `ahead` on are fetched. */
+HTH_INLINE void group32(const few_format32 *f, const uint8_t *w, const char *ahead, const input *in, int rows,
+                        int64_t at, int64_t to);
+HTH_INLINE void group256(const few_format256 *f, const uint8_t *w, const char *ahead, const input *in, int rows,
+                         int64_t at, int64_t to);
 
 /* ---- The stream ---- */
 
+/* Where the weights of a call end, and what is read after them: so many bytes further on. */
+typedef struct stream_end {
+    uintptr_t at, jump;
+} stream_end;
+
+/* What to fetch while the stream stands at w. */
+HTH_INLINE const char *ahead_of(const uint8_t *w, const stream_end *end) {
+    uintptr_t ahead = (uintptr_t)w + PREFETCH;
+    return (const char *)(ahead < end->at ? ahead : ahead + end->jump);
+}
+
 /* f of n blocks that follow each other in memory, the first of which begins a column. */
-typedef void stream_fn(const uint8_t *w, const input *in, int64_t blocks, int64_t n, int64_t to);
+typedef void stream_fn(const uint8_t *w, const stream_end *end, const input *in, int64_t blocks, int64_t n, int64_t to);
 
 #define STREAM(name, block, rows)                                                                                      \
-    static void stream_##name##_##rows(const uint8_t *w, const input *in, int64_t blocks, int64_t n, int64_t to) {     \
+    static void stream_##name##_##rows(const uint8_t *w, const stream_end *end, const input *in, int64_t blocks,       \
+                                       int64_t n, int64_t to) {                                                        \
         const int64_t bytes = format_##name.bytes;                                                                     \
         uint8_t tail[TAIL_BYTES];                                                                                      \
         for (int64_t at = 0, i = 0; i < n; i += GROUP_##block) {                                                       \
             const uint8_t *b = w + i * bytes;                                                                          \
+            const char *ahead = ahead_of(b, end);                                                                      \
             if (n - i < GROUP_##block) { /* the last blocks: a copy, filled up with zeros, keeps loads inside */       \
                 memset(tail, 0, sizeof tail);                                                                          \
                 b = memcpy(tail, b, (size_t)((n - i) * bytes));                                                        \
             }                                                                                                          \
-            group##block(&FEW_FORMAT(name), b, in, rows, at, to + i);                                                  \
+            group##block(&FEW_FORMAT(name), b, ahead, in, rows, at, to + i);                                           \
             for (at += GROUP_##block; at >= blocks;) at -= blocks;                                                     \
         }                                                                                                              \
     }
@@ -135,6 +150,8 @@ static void few(const few_format *f, const hth_linear *a, int64_t c0, int64_t c1
     const char *begin = (const char *)a->w + c0 * a->row_bytes; /* behind it, groups fetch for themselves */
     const int64_t near = (c1 - c0) * a->row_bytes < PREFETCH ? (c1 - c0) * a->row_bytes : PREFETCH;
     for (int64_t i = 0; i < near; i += 64) _mm_prefetch(begin + i, _MM_HINT_T0);
+    stream_end end = {.at = (uintptr_t)a->w + (uintptr_t)(c1 * a->row_bytes)};
+    end.jump = (uintptr_t)next_weights(a, c1) - end.at;
     for (int64_t r = r0; r < r1; r++, scratch += few_row_bytes(x->k, x->block, group)) {
         uint8_t *side = scratch + layout.q;
         memcpy(scratch, x->q + r * x->q_stride, (size_t)x->k);
@@ -149,7 +166,7 @@ static void few(const few_format *f, const hth_linear *a, int64_t c0, int64_t c1
         const uint8_t *w = (const uint8_t *)a->w + c * a->row_bytes;
         const int64_t n = c1 - c < COLUMNS ? c1 - c : COLUMNS, run = packed ? n : 1;
         for (int64_t i = 0; i < n; i += run)
-            f->stream[r1 - r0 - 1](w + i * a->row_bytes, in, blocks, run * blocks, i * blocks);
+            f->stream[r1 - r0 - 1](w + i * a->row_bytes, &end, in, blocks, run * blocks, i * blocks);
         for (int64_t r = r0; r < r1; r++) {
             __m256 acc[2];
             ordered_sums(in[r - r0].f, in[r - r0].dy, blocks, acc);

@@ -162,14 +162,13 @@ static bool is_single_strip(int64_t rows) {
 }
 
 /* Rows r0..r1-1 (at most ROWS) of a group of panels, slice by slice. Memory is read in one stream: while tiles compute,
- * the next group is fetched, as much at each of their steps. */
+ * as much is fetched from `ahead` on, a little at each of their steps. */
 static void group(const many_format *f, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1,
-                  char *scratch) {
+                  const char *ahead, char *scratch) {
     enum { TILE = PANELS * PANEL };
     float *sums = (float *)(scratch + GROUP * PANEL_BYTES);
     side *sides = (side *)(scratch + GROUP * (PANEL_BYTES + SUMS_BYTES));
     const int64_t blocks = a->q->blocks, most = SLICE / a->q->block, panels = (c1 - c0 + TILE - 1) / TILE * PANELS;
-    const char *ahead = (const char *)a->w + c1 * a->row_bytes;
     const int64_t together = is_single_strip(r1 - r0) ? r1 - r0 : STRIP;
     const int64_t tiles = (r1 - r0) / together * tiles_of(together) + tiles_of((r1 - r0) % together);
     for (int64_t b = 0, left = (blocks + most - 1) / most, n; b < blocks; b += n, left--) {
@@ -196,11 +195,16 @@ static void group(const many_format *f, const hth_linear *a, int64_t c0, int64_t
 static void many(const many_format *f, const hth_linear *a, int64_t c0, int64_t c1, int64_t r0, int64_t r1,
                  void *scratch) {
     const int64_t columns = (is_single_strip(r1 - r0) ? PANELS : GROUP) * PANEL;
-    const char *w = (const char *)a->w + c0 * a->row_bytes;
-    fetch(w, w + (c1 - c0 < columns ? c1 - c0 : columns) * a->row_bytes);
-    for (int64_t r = r0; r < r1; r += ROWS)
-        for (int64_t c = c0; c < c1; c += columns)
-            group(f, a, c, c1 - c < columns ? c1 : c + columns, r, r1 - r < ROWS ? r1 : r + ROWS, scratch);
+    const char *w = (const char *)a->w, *first = w + c0 * a->row_bytes, *next = next_weights(a, c1);
+    fetch(first, first + (c1 - c0 < columns ? c1 - c0 : columns) * a->row_bytes);
+    for (int64_t r = r0, end; r < r1; r = end) {
+        end = r1 - r < ROWS ? r1 : r + ROWS;
+        for (int64_t c = c0, after; c < c1; c = after) {
+            after = c1 - c < columns ? c1 : c + columns;
+            const char *ahead = after < c1 ? w + after * a->row_bytes : end < r1 ? first : next;
+            group(f, a, c, after, r, end, ahead, scratch);
+        }
+    }
 }
 
 #define SUB_32(name)  32

@@ -28,9 +28,4 @@ HTH_INLINE int bias_for(products_kind kind, bool is_signed, int bias) {
     return kind == PRODUCTS_32 && is_signed ? 128 : bias;
 }
 
-/* Fetch what will be unpacked later; a few lines at a time, since they hold up loads. */
-HTH_INLINE void fetch(const char *at, const char *end) {
-    for (; at < end; at += 64) _mm_prefetch(at, _MM_HINT_T0);
-}
-
 #endif

@@ -98,9 +98,10 @@ HTH_INLINE void scales_of_stream(const format32 *f, const uint8_t *b, __m512 *d,
     }
 }
 
-HTH_INLINE void group32(const wide32 *f, const uint8_t *w, const input *in, int rows, int64_t at, int64_t to) {
+HTH_INLINE void group32(const wide32 *f, const uint8_t *w, const char *ahead, const input *in, int rows, int64_t at,
+                        int64_t to) {
     const int n = f->format->bytes;
-    for (int line = 0; line < GROUP_32 * n; line += 64) _mm_prefetch((const char *)w + PREFETCH + line, _MM_HINT_T0);
+    fetch(ahead, ahead + GROUP_32 * n);
     __m512 d, m;
     __m512i weights[8], p[8];
     HTH_UNROLL for (int i = 0; i < 8; i++) weights[i] = f->weights(w + 2 * i * n, w + (2 * i + 1) * n);
@@ -170,11 +171,11 @@ HTH_INLINE __m512i without_bias(const wide256 *f, __m512i t, int i) {
 /* Four blocks of the stream: in each 128-bit lane of s[r] its sums of the four; of m[r] with minimums, the products of
  * these with the sums of q: those of block i in lane i, or, with sub-blocks of 16, of blocks 0 and 2 in the low half
  * and of 1 and 3 in the high one, two words of each in a lane. */
-HTH_INLINE void quad256(const wide256 *f, const uint8_t *w, const input *in, int rows, int64_t at, __m512i s[MAX_ROWS],
-                        __m512i m[MAX_ROWS]) {
+HTH_INLINE void quad256(const wide256 *f, const uint8_t *w, const char *ahead, const input *in, int rows, int64_t at,
+                        __m512i s[MAX_ROWS], __m512i m[MAX_ROWS]) {
     const int n = f->format->bytes, together = blocks_of_scales(f);
     __m512i scale, min, block[4][MAX_ROWS], t[4][MAX_ROWS];
-    for (int line = 0; line < 4 * n; line += 64) _mm_prefetch((const char *)w + PREFETCH + line, _MM_HINT_T0);
+    fetch(ahead, ahead + 4 * n);
     HTH_UNROLL for (int i = 0; i < 4; i++) {
         const int in_scales = i % together, group = i / together;
         if (in_scales == 0) {
@@ -202,10 +203,11 @@ HTH_INLINE __m256i sums_of_minimums(int sub, __m512i a, __m512i b) {
     return _mm512_castsi512_si256(_mm512_permutexvar_epi32(order, m));
 }
 
-HTH_INLINE void group256(const wide256 *f, const uint8_t *w, const input *in, int rows, int64_t at, int64_t to) {
+HTH_INLINE void group256(const wide256 *f, const uint8_t *w, const char *ahead, const input *in, int rows, int64_t at,
+                         int64_t to) {
     const int n = f->format->bytes;
     __m512i s[2][MAX_ROWS], m[2][MAX_ROWS];
-    for (int h = 0; h < 2; h++) quad256(f, w + 4 * h * n, in, rows, at + 4 * h, s[h], m[h]);
+    for (int h = 0; h < 2; h++) quad256(f, w + 4 * h * n, ahead + 4 * h * n, in, rows, at + 4 * h, s[h], m[h]);
     __m256 d = halves8(w + f->format->d_at, n), dmin = _mm256_setzero_ps();
     if (f->format->has_min) dmin = negative(halves8(w + f->format->dmin_at, n));
     HTH_UNROLL for (int r = 0; r < rows; r++) {
