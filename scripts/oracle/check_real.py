@@ -17,6 +17,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import environment  # says what to run where the packages below are missing
+
 import numpy as np
 
 import common

@@ -16,6 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import environment  # says what to run where the packages below are missing
+
 import template_oracle
 from template_requests import requests
 

@@ -14,6 +14,8 @@ import argparse
 import sys
 from pathlib import Path
 
+import environment  # says what to run where the packages below are missing
+
 import numpy as np
 
 import common

@@ -14,6 +14,8 @@ import pathlib
 import sys
 import tempfile
 
+import environment  # says what to run where the packages below are missing
+
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter
 from gguf.quants import dequantize

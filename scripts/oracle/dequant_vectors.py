@@ -11,6 +11,8 @@ import argparse
 import pathlib
 import struct
 
+import environment  # says what to run where the packages below are missing
+
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 from gguf.quants import dequantize

@@ -7,6 +7,8 @@ MODEL is a Hugging Face folder or a GGUF file (dequantized); --config takes the 
 import argparse
 from pathlib import Path
 
+import environment  # says what to run where the packages below are missing
+
 import gguf_hf
 
 

@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 
+import environment  # says what to run where the packages below are missing
+
 import jinja2
 import jinja2.sandbox
 

@@ -10,6 +10,7 @@ python="$venv/bin/python"
 stamp="$venv/requirements.done"
 
 if ! cmp -s "$here/requirements.txt" "$stamp"; then
+    echo "making the environment in $venv: some minutes, about 2.5 GB" >&2
     [ -x "$python" ] || python3 -m venv "$venv"
     nice "$python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$here/requirements.txt" >&2
     nice "$python" "$here/stub_cuda.py" "$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" >&2

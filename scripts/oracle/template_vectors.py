@@ -10,6 +10,8 @@ packages transformers and jinja2.
 import json
 from pathlib import Path
 
+import environment  # says what to run where the packages below are missing
+
 import template_oracle
 from template_requests import requests
 

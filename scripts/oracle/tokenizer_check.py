@@ -22,6 +22,8 @@ import sys
 import tempfile
 import time
 
+import environment  # says what to run where the packages below are missing
+
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from tokenizer_text import documents

@@ -11,6 +11,8 @@ moves to a newer Unicode version.
 
 import sys
 
+import environment  # says what to run where the packages below are missing
+
 from tokenizers import Regex, __version__, pre_tokenizers
 
 CATEGORIES = "Cn Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Cs Co".split()

@@ -15,6 +15,8 @@ import os
 import random
 import subprocess
 
+import environment  # says what to run where the packages below are missing
+
 import sentencepiece
 from gguf import GGUFReader, GGUFValueType, GGUFWriter
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers

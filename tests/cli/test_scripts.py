@@ -1,0 +1,28 @@
+"""Scripts that a newcomer runs first, where what they need is missing."""
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from program import TIMEOUT, ProgramTest, main
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+class Oracles(ProgramTest):
+    def test_without_their_environment_they_say_what_to_run(self):
+        """Every script that needs packages, in a Python that has none. Planted: another exception than the hook's."""
+        scripts = [path for path in sorted((ROOT / "scripts/oracle").glob("*.py"))
+                   if "import environment" in path.read_text()]
+        self.assertGreater(len(scripts), 10)
+        running = [subprocess.Popen([sys.executable, "-B", "-S", str(path), "--help"], stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE) for path in scripts]
+        for path, process in zip(scripts, running):
+            out, message = process.communicate(timeout=TIMEOUT)
+            self.assertEqual((process.returncode, out), (1, b""), path)
+            self.assertRegex(message.decode(), rf"^{path.name}: no Python package '\w+' here[^\n]*\n"
+                             r"  python=\$\(.*/scripts/oracle/setup\.sh\)\n  \$python .* --help\n$")
+
+
+if __name__ == "__main__":
+    main()
