@@ -59,7 +59,7 @@ static const struct {
 typedef struct parser {
     const hth_command *command;
     hth_args *args;
-    hth_flag common[4];
+    hth_flag common[3];
     size_t n_common;
     const char *config;
     int argc, i;
@@ -289,7 +289,6 @@ static void add_common(parser *p) {
         {'m', "model", NULL, HTH_FLAG_TEXT, &common->model, "FILE", "the model; default: the one that is fetched", 0,
          0},
         {0, "json", NULL, HTH_FLAG_SWITCH, &common->json, NULL, "report as JSON on standard output", 0, 0},
-        {'v', "verbose", NULL, HTH_FLAG_SWITCH, &common->verbose, NULL, "say more on standard error", 0, 0},
         {0, "config", NULL, HTH_FLAG_TEXT, &p->config, "FILE", "read options from a file of 'name = value' lines", 0,
          0},
     };

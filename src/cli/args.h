@@ -44,7 +44,6 @@ typedef struct hth_default {
 typedef struct hth_common {
     const char *model; /* -m */
     bool json;
-    bool verbose;
 } hth_common;
 
 typedef struct hth_command {
@@ -65,9 +64,10 @@ typedef struct hth_args {
     hth_list operands;
 } hth_args;
 
-#define HTH_SCOPES_TEXT   (1u << HEARTH_SCOPE_TEXT | 1u << HEARTH_SCOPE_PROGRAM)
-#define HTH_SCOPES_ENGINE (1u << HEARTH_SCOPE_ENGINE | HTH_SCOPES_TEXT)
-#define HTH_SCOPES_ALL    (1u << HEARTH_SCOPE_SAMPLING | HTH_SCOPES_ENGINE)
+#define HTH_SCOPES_PROGRAM (1u << HEARTH_SCOPE_PROGRAM)
+#define HTH_SCOPES_TEXT    (1u << HEARTH_SCOPE_TEXT | HTH_SCOPES_PROGRAM)
+#define HTH_SCOPES_ENGINE  (1u << HEARTH_SCOPE_ENGINE | HTH_SCOPES_TEXT)
+#define HTH_SCOPES_ALL     (1u << HEARTH_SCOPE_SAMPLING | HTH_SCOPES_ENGINE)
 
 /* Parse. True: go on, and call hth_args_free at the end together with hth_list_free for each list. False: *status is
  * the exit status, help or an error is printed, and everything is released but the lists. Settings count in this order,

@@ -25,6 +25,7 @@ enum { DEFAULT_CTX = 512, OUTPUT_BYTES = 64 << 20 };
 typedef struct eval_flags {
     const char *prompt, *file;
     int64_t chunks;
+    bool verbose;
 } eval_flags;
 
 typedef struct eval_state {
@@ -49,6 +50,7 @@ static bool parse_flags(int argc, char **argv, eval_state *s, int *status) {
         {'f', "file", NULL, HTH_FLAG_TEXT, &f->file, "FILE", "the text; default: standard input", 0, 0},
         {'p', "prompt", NULL, HTH_FLAG_TEXT, &f->prompt, "TEXT", "the text itself", 0, 0},
         {0, "chunks", NULL, HTH_FLAG_INT, &f->chunks, "N", "score the first N chunks only; 0: all (0)", 0, INT64_MAX},
+        {'v', "verbose", NULL, HTH_FLAG_SWITCH, &f->verbose, NULL, "give the perplexity after each chunk", 0, 0},
     };
     static const hth_default defaults[] = {{"ctx", NULL, "512, at most the model's"},
                                            {"outputs", NULL, "half a chunk's, at most 64 MiB of logits"},
@@ -147,7 +149,7 @@ static int score(eval_state *s) {
     for (int64_t i = 0; i < s->chunks; i++) {
         if (score_chunk(s, s->tokens.ids + i * s->ctx, &err) != HEARTH_OK) return hth_complain_error(&err);
         hth_progress("chunk", i + 1, s->chunks);
-        if (s->args.common.verbose)
+        if (s->flags.verbose)
             hth_note("chunk %lld: perplexity so far %.4f", (long long)i + 1, exp(s->sum / (double)s->scored));
     }
     hth_progress_end();

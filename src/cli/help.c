@@ -54,6 +54,14 @@ static void print_options(const hth_command *command, hearth_option_scope scope,
     }
 }
 
+static bool has_switches(const hth_command *command) {
+    for (size_t i = 0; i < hearth_option_count(); i++) {
+        const hearth_option_info *option = hearth_option_at(i);
+        if (option->type == HEARTH_OPTION_BOOL && (command->scopes >> option->scope & 1)) return true;
+    }
+    return false;
+}
+
 void hth_print_help(const hth_command *command, const hth_flag *common, size_t n_common) {
     hth_outf("usage: hearth %s [-m MODEL] [flags]%s%s\n\n%s\n\nflags\n", command->verb, command->operands ? " " : "",
              command->operands ? command->operands : "", command->summary);
@@ -65,9 +73,10 @@ void hth_print_help(const hth_command *command, const hth_flag *common, size_t n
     print_options(command, HEARTH_SCOPE_ENGINE, "engine options");
     print_options(command, HEARTH_SCOPE_PROGRAM, "program options");
     if (command->scopes)
-        hth_outf("\nOptions can also be set by environment variables (--cpu-mask: HEARTH_CPU_MASK) and in a --config "
-                 "file; the\n"
-                 "command line counts most. --no-NAME turns one off. In parentheses: the default.\n");
+        hth_outf(
+            "\nOptions can also be set by environment variables (--cache: HEARTH_CACHE) and in a --config file; the "
+            "command\nline counts most. In parentheses: the default.%s\n",
+            has_switches(command) ? " --no-NAME turns a switch off." : "");
     if (command->notes) hth_outf("\n%s\n", command->notes);
     hth_outf("\nExit status: 0 done, 1 failed, 2 wrong usage.\n");
 }

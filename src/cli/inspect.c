@@ -311,6 +311,7 @@ int hth_verb_inspect(int argc, char **argv) {
         .verb = "inspect",
         .summary = "Print what a GGUF file holds: facts, metadata, tensors, and the bytes of each dtype.",
         .operands = "[FILE]",
+        .scopes = HTH_SCOPES_PROGRAM,
         .notes = "The architecture need not be one that Hearth runs. Long strings and arrays are cut, with their\n"
                  "sizes; --json has all of them. In JSON a byte string that is not UTF-8 is {\"hex\": \"...\"}, and\n"
                  "floats that JSON cannot write are the strings \"NaN\", \"Infinity\" and \"-Infinity\".",

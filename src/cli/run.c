@@ -25,7 +25,7 @@ typedef struct run_flags {
     const char *prompt, *file, *system, *template;
     int64_t n;
     const char *svg;
-    bool raw, no_special, no_bos, show_special, ledger;
+    bool raw, no_special, no_bos, show_special, ledger, verbose;
 } run_flags;
 
 /* Everything a run holds; run_free copes with any part of it missing. */
@@ -85,6 +85,8 @@ static bool parse_flags(int argc, char **argv, run_state *r, int *status) {
          0},
         {0, "no-bos", NULL, HTH_FLAG_SWITCH, &f->no_bos, NULL, "add no begin or end token to a raw prompt", 0, 0},
         {0, "special", NULL, HTH_FLAG_SWITCH, &f->show_special, NULL, "show control tokens in the text", 0, 0},
+        {'v', "verbose", NULL, HTH_FLAG_SWITCH, &f->verbose, NULL, "give times and rates where no terminal gets them",
+         0, 0},
         {0, "ledger", NULL, HTH_FLAG_SWITCH, &f->ledger, NULL, "print what opening the model cost", 0, 0},
         {0, "svg", NULL, HTH_FLAG_TEXT, &f->svg, "FILE", "draw what opening the model cost", 0, 0},
     };
@@ -270,7 +272,7 @@ static void report_summary(const run_state *r) {
         size_t count = hearth_engine_ledger(g->engine, &rows);
         hth_ledger_table(stderr, rows, count);
     }
-    if (!hth_progress_shown() && !r->args.common.verbose) return;
+    if (!hth_progress_shown() && !r->flags.verbose) return;
     hth_note("open %.0f ms; prompt %zu token%s, %.1f/s; generated %lld, %.1f/s; stop: %s; seed %lld", r->open_ms,
              g->prompt.count, hth_plural((int64_t)g->prompt.count), per_second(g->sync.computed, g->prompt_ms),
              (long long)g->count, per_second(g->decoded, g->decode_ms), hth_stop_name(g->stop),

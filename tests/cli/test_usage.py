@@ -26,6 +26,8 @@ class Help(ProgramTest):
         for verb in VERBS:
             text = self.succeed(verb, "--help").decode()
             self.assertIn(f"hearth {verb}", text)
+            self.assertIn("--cache TEXT", text)
+            self.assertEqual("--no-NAME" in text, verb in WITH_ENGINE)
             self.assertIn("--model", text)
             self.assertEqual(text, self.succeed("help", verb).decode())
             self.assertLess(max(map(len, text.splitlines())), 121)
@@ -95,6 +97,10 @@ class Refusals(ProgramTest):
         self.refuse(2, "tokenize", "--temp", "1", says="no effect in 'tokenize'")
         self.refuse(2, "eval", "--top-k=1", says="no effect in 'eval'")
         self.refuse(2, "detokenize", "--threads", "1", says="no effect in 'detokenize'")
+
+    def test_flags_without_effect(self):
+        for verb in ("chat", "explain", "inspect", "tokenize", "bench"):
+            self.refuse(2, verb, "-m", MODEL, "-v", says="unknown flag -v")
 
     def test_what_hearth_cannot_do(self):
         for flag in ("--lora", "--mmproj", "--image", "--draft", "--n-gpu-layers", "--embedding"):

@@ -33,12 +33,15 @@ static bool parse_as(found *f, const char *operands, unsigned scopes, const char
         {0, "stop", NULL, HTH_FLAG_LIST, &f->list, "TEXT", "a list", 0, 0},
         {0, "marks", NULL, HTH_FLAG_LATER, NULL, NULL, "later", 0, 0},
     };
+    static const hth_default defaults[] = {{"rows", "7", NULL}, {"ctx", NULL, "worked out"}};
     const hth_command command = {.verb = "test",
                                  .summary = "A test.",
                                  .operands = operands,
                                  .scopes = scopes,
                                  .flags = flags,
-                                 .n_flags = sizeof flags / sizeof *flags};
+                                 .n_flags = sizeof flags / sizeof *flags,
+                                 .defaults = defaults,
+                                 .n_defaults = sizeof defaults / sizeof *defaults};
     char *argv[MAX_WORDS] = {(char *)"test"};
     int argc = 1;
     for (; *words; words++) argv[argc++] = (char *)*words;
@@ -123,10 +126,23 @@ static void switches_of_the_table(void **state) {
     assert_int_equal(int_option(&f, "sigbus"), 0);
     assert_int_equal(int_option(&f, "lock"), 0);
     release(&f);
-    accept(&f, WORDS("--json", "-v", "-m", "x"));
+    accept(&f, WORDS("--json", "-m", "x"));
     assert_int_equal(int_option(&f, "sigbus"), 1); /* the program's default */
-    assert_true(f.args.common.json && f.args.common.verbose);
+    assert_true(f.args.common.json);
     assert_string_equal(f.args.common.model, "x");
+    release(&f);
+}
+
+static void defaults_of_the_verb(void **state) {
+    (void)state;
+    found f;
+    accept(&f, WORDS("--json"));
+    assert_int_equal(int_option(&f, "rows"), 7);
+    assert_int_equal(int_option(&f, "ctx"), 0); /* the verb's is worked out later */
+    release(&f);
+    accept(&f, WORDS("--rows", "9", "--ctx", "5"));
+    assert_int_equal(int_option(&f, "rows"), 9);
+    assert_int_equal(int_option(&f, "ctx"), 5);
     release(&f);
 }
 
@@ -201,6 +217,7 @@ int main(void) {
         cmocka_unit_test(any_text_can_be_a_value),
         cmocka_unit_test(lists_and_the_last_of_others_count),
         cmocka_unit_test(switches_of_the_table),
+        cmocka_unit_test(defaults_of_the_verb),
         cmocka_unit_test(operands),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(file_then_environment_then_words),
