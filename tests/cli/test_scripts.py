@@ -1,4 +1,5 @@
 """Scripts that a newcomer runs first, where what they need is missing."""
+import json
 import subprocess
 import sys
 import unittest
@@ -7,6 +8,18 @@ from pathlib import Path
 from program import TIMEOUT, ProgramTest, main
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+class Presets(ProgramTest):
+    def test_tests_are_built_also_after_the_demo(self):
+        """The demo turns them off in the folder of the preset release; what a preset does not name stays as it was."""
+        presets = {preset["name"]: preset for preset in
+                   json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]}
+        self.assertIn("--preset release -DHEARTH_TESTS=OFF", (ROOT / "scripts/demo.sh").read_text())
+        self.assertEqual(presets["base"]["cacheVariables"]["HEARTH_TESTS"], "ON")
+        for name, preset in presets.items():
+            self.assertEqual(preset.get("inherits"), None if name == "base" else "base")
+            self.assertTrue(name == "base" or "HEARTH_TESTS" not in preset["cacheVariables"])
 
 
 class Oracles(ProgramTest):
