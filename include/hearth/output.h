@@ -43,7 +43,12 @@ extern "C" {
     X(LFM2, "lfm2")                   /* LFM2, LFM2.5: <|tool_call_start|>[f(a='x')] */                                \
     X(APRIEL, "apriel")               /* Apriel, MiniMax M1: <tool_calls>[...]</tool_calls> */                         \
     X(GIGACHAT, "gigachat")           /* GigaChat 3: <|function_call|>{...} */                                         \
-    X(MINICPM, "minicpm")             /* MiniCPM 5: <function name="..."><param name="..."> */
+    X(MINICPM, "minicpm")             /* MiniCPM 5: <function name="..."><param name="..."> */                         \
+    X(KIMI_K3, "kimi-k3")             /* Kimi K3: <|open|>call ...<|sep|><|open|>argument ...<|sep|> */                \
+    X(MINIMAX_M3, "minimax-m3")       /* MiniMax M3: elements, each tag behind ]<]minimax[>[ */                        \
+    X(ATEM, "atem")                   /* Muse Glimmer: messages to self, user and tools */                             \
+    X(HY3, "hy3")                     /* Hunyuan 3: <arg_key:opensource>, <arg_value:opensource> */                    \
+    X(SOLAR, "solar")                 /* Solar Open: <|tool_call:begin|>ID<|tool_call:name|>NAME<|tool_call:args|> */
 
 typedef enum hearth_output_format {
 #define X(name, text) HEARTH_OUTPUT_##name,

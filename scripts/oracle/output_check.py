@@ -40,7 +40,8 @@ TEXTS = [("", ""), ("", "Let me look."), ("I need\na tool.", ""), ("I need a too
 ENDS = re.compile(r"(\s|<\|im_end\|>|</s>|<\|eot_id\|>|<\|eom_id\|>|<turn\|>|<\|tool_response>|<\|end_of_text\|>"
                   r"|<\|end_of_turn\|>|<seed:eos>|\[e~\[|<｜end▁of▁sentence｜>|<\|END_OF_TURN_TOKEN\|>|<SPECIAL_12>"
                   r"|<\|assistant_end\|>|<\|user\|>|<\|observation\|>|<\|return\|>|<sep>|<\|role_end\|>|<\|end\|>"
-                  r"|<\|message_sep\|>|<end_of_sentence>|<\|START_OF_TURN_TOKEN\|>|<\|CHATBOT_TOKEN\|>)+$")
+                  r"|<\|message_sep\|>|<end_of_sentence>|<\|START_OF_TURN_TOKEN\|>|<\|CHATBOT_TOKEN\|>"
+                  r"|<｜hy_eos:opensource｜>)+$")
 
 
 def environment():

@@ -111,6 +111,7 @@ static void enter_body(hth_parser *p) {
         p->phase = HTH_PHASE_ARGUMENTS;
         return;
     case HTH_BODY_TAGGED: hth_output_tagged_begin(p); return;
+    case HTH_BODY_ELEMENTS: hth_output_elements_begin(p); return;
     case HTH_BODY_GEMMA:
     case HTH_BODY_PYTHON: hth_output_literals_begin(p); return;
     }
@@ -123,8 +124,8 @@ static void enter_call(hth_parser *p, const hth_output_call_syntax *call) {
         enter_body(p);
         return;
     }
-    p->phase = HTH_PHASE_NAME;
-    p->name.from = p->at;
+    p->phase = call->id_close != NULL ? HTH_PHASE_ID : HTH_PHASE_NAME;
+    (call->id_close != NULL ? &p->id : &p->name)->from = p->at;
 }
 
 hth_step hth_output_call_open(hth_parser *p, size_t start, const char *open) {
@@ -172,9 +173,43 @@ static hth_step name_ended(hth_parser *p, hth_range *range, size_t marker) {
     return HTH_NEXT;
 }
 
+/* A name or an id has ended, at `id_open` or at what else ends it. */
+static void enter_next(hth_parser *p, bool id_opens) {
+    const hth_output_call_syntax *call = p->call;
+    if (p->phase == HTH_PHASE_NAME && call->name_in_id) split_id(p);
+    if (id_opens) {
+        p->phase = HTH_PHASE_ID;
+        p->id.from = p->at;
+    } else if (p->phase == HTH_PHASE_ID && call->id_close != NULL) {
+        p->phase = HTH_PHASE_NAME;
+        p->name.from = p->at;
+    } else if (call->attributes_close != NULL) {
+        p->phase = HTH_PHASE_ATTRIBUTES;
+        p->attributes_at = p->at;
+    } else {
+        enter_body(p);
+    }
+}
+
+static hth_step attributes_step(hth_parser *p) {
+    for (; p->at < p->text.size; p->at++) {
+        hth_match match = hth_output_match(p, p->at, p->call->attributes_close);
+        if (match == HTH_MATCH_PARTIAL) return HTH_WAIT;
+        if (match == HTH_MATCH_FULL) {
+            p->at += strlen(p->call->attributes_close);
+            enter_body(p);
+            return HTH_TURN;
+        }
+        if (p->at - p->attributes_at >= MAX_NAME) return hth_output_call_fail(p, "what opens a tool call does not end");
+    }
+    return HTH_WAIT;
+}
+
 /* A name, or an id: up to the marker that ends it. */
 static hth_step name_step(hth_parser *p, hth_range *range) {
-    const char *end = p->call->name_end, *id_open = p->phase == HTH_PHASE_NAME ? p->call->id_open : NULL;
+    bool is_name = p->phase == HTH_PHASE_NAME;
+    const char *end = is_name || p->call->id_close == NULL ? p->call->name_end : p->call->id_close;
+    const char *id_open = is_name ? p->call->id_open : NULL;
     const char *close = last_close(p);
     for (; p->at < p->text.size; p->at++) {
         char c = p->text.data[p->at];
@@ -190,13 +225,7 @@ static hth_step name_step(hth_parser *p, hth_range *range) {
         if (ends == HTH_MATCH_FULL || goes_on == HTH_MATCH_FULL) {
             const char *marker = ends != HTH_MATCH_FULL ? id_open : end == NULL ? "" : end;
             HTH_STEP(name_ended(p, range, strlen(marker)));
-            if (p->phase == HTH_PHASE_NAME && p->call->name_in_id) split_id(p);
-            if (ends == HTH_MATCH_FULL) {
-                enter_body(p);
-            } else {
-                p->phase = HTH_PHASE_ID;
-                p->id.from = p->at;
-            }
+            enter_next(p, ends != HTH_MATCH_FULL);
             return HTH_TURN;
         }
         hth_match closes = close == NULL ? HTH_MATCH_NONE : hth_output_match(p, p->at, close);
@@ -249,7 +278,7 @@ hth_step hth_output_call_close(hth_parser *p) {
 
 static hth_step rest(hth_parser *p) {
     if (p->section >= 0) p->phase = HTH_PHASE_SECTION;
-    else if (p->syntax->harmony) hth_output_header_begin(p, p->at);
+    else if (p->syntax->headers != NULL) hth_output_header_begin(p, p->at);
     else hth_output_text_begin(p, false, true);
     return HTH_TURN;
 }
@@ -325,9 +354,11 @@ hth_step hth_output_call_step(hth_parser *p) {
     case HTH_PHASE_LEAD: return lead_step(p);
     case HTH_PHASE_NAME: return name_step(p, &p->name);
     case HTH_PHASE_ID: return name_step(p, &p->id);
+    case HTH_PHASE_ATTRIBUTES: return attributes_step(p);
     case HTH_PHASE_ENVELOPE: return hth_output_envelope_step(p);
     case HTH_PHASE_ARGUMENTS: return arguments_step(p);
     case HTH_PHASE_TAGGED: return hth_output_tagged_step(p);
+    case HTH_PHASE_ELEMENTS: return hth_output_elements_step(p);
     case HTH_PHASE_LITERALS: return hth_output_literals_step(p);
     default: return close_step(p);
     }

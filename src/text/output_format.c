@@ -19,14 +19,48 @@ static const hth_output_tags minimax_tags = {.key_open = "<parameter name=\"",
                                              .key_close = "\">",
                                              .value_close = "</parameter>",
                                              .nested = "<parameter name=\""};
+static const hth_output_type_word dsml_types[] = {{"true", HTH_TYPE_STRING}, {"false", 0}, {NULL, 0}};
 static const hth_output_tags dsml_tags = {.key_open = "<｜DSML｜parameter name=\"",
                                           .key_close = "\" string=\"",
+                                          .types = dsml_types,
+                                          .type_close = "\">",
                                           .value_close = "</｜DSML｜parameter>",
-                                          .nested = "<｜DSML｜parameter name=\"",
-                                          .says_string = true};
+                                          .nested = "<｜DSML｜parameter name=\""};
+static const hth_output_tags hy3_tags = {.key_open = "<arg_key:opensource>",
+                                         .key_close = "</arg_key:opensource>",
+                                         .value_open = "<arg_value:opensource>",
+                                         .value_close = "</arg_value:opensource>",
+                                         .nested = "<arg_value:opensource>"};
+static const hth_output_tags atem_tags = {.key_open = "<atem:parameter name=\"",
+                                          .key_close = "\">",
+                                          .value_close = "</atem:parameter>",
+                                          .nested = "<atem:parameter name=\""};
+static const hth_output_call_syntax k3_json_call = {
+    .open = "", .body = HTH_BODY_ARGUMENTS, .close = {"<|close|>json<|sep|>", "<|close|>call<|sep|>"}};
+static const hth_output_type_word k3_types[] = {{"string", HTH_TYPE_STRING},
+                                                {"number", HTH_TYPE_NUMBER},
+                                                {"boolean", HTH_TYPE_BOOLEAN},
+                                                {"null", HTH_TYPE_NULL},
+                                                {"object", HTH_TYPE_OBJECT},
+                                                {"array", HTH_TYPE_ARRAY},
+                                                {NULL, 0}};
+static const hth_output_tags k3_tags = {.key_open = "<|open|>argument key=\"",
+                                        .key_close = "\" type=\"",
+                                        .types = k3_types,
+                                        .type_close = "\"<|sep|>",
+                                        .value_close = "<|close|>argument<|sep|>",
+                                        .nested = "<|open|>argument key=\"",
+                                        .key_has_references = true,
+                                        .json_open = "<|open|>json type=\"object\"<|sep|>",
+                                        .json = &k3_json_call};
+static const hth_output_elements m3_elements = {.mark = "]<]minimax[>[", .item = "item"};
 
-static const hth_output_tags minicpm_tags = {
-    .key_open = "<param name=\"", .key_close = "\">", .value_close = "</param>", .nested = "<param name=\""};
+static const hth_output_tags minicpm_tags = {.key_open = "<param name=\"",
+                                             .key_close = "\">",
+                                             .value_close = "</param>",
+                                             .nested = "<param name=\"",
+                                             .literal_open = "<![CDATA[",
+                                             .literal_close = "]]></param>"};
 
 /* A JSON object, or a list of them, between two markers. */
 #define JSON_CALLS(opener, closer)                                                                                     \
@@ -48,8 +82,24 @@ static const hth_output_tags minicpm_tags = {
 #define THINK .think_open = "<think>", .think_close = "</think>"
 
 const hth_output_call_syntax hth_output_bare_call = {.open = "", .lead = "{", .body = HTH_BODY_ENVELOPE};
-const hth_output_call_syntax hth_output_harmony_call = {
+static const hth_output_call_syntax harmony_call = {
     .open = "", .body = HTH_BODY_ARGUMENTS, .close = {"<|call|>", "<|end|>"}};
+
+static const hth_output_headers harmony_headers = {.start = "<|start|>",
+                                                   .message = "<|message|>",
+                                                   .parts = {"<|channel|>", "<|constrain|>", "to="},
+                                                   .ends = {"<|end|>", "<|return|>", "<|call|>"},
+                                                   .key = "<|channel|>",
+                                                   .reasoning = "analysis",
+                                                   .call = &harmony_call,
+                                                   .prefix = "functions.",
+                                                   .persons = {"assistant", "user", "all"}};
+static const hth_output_headers atem_headers = {.start = "<|start|>",
+                                                .message = "<|message|>",
+                                                .parts = {"to="},
+                                                .ends = {"<|eom|>", "<|eot|>"},
+                                                .key = "to=",
+                                                .reasoning = "self"};
 
 static const hth_output_syntax syntaxes[HEARTH_OUTPUT_FORMAT_COUNT] = {
     [HEARTH_OUTPUT_PLAIN] = {THINK},
@@ -99,7 +149,7 @@ static const hth_output_syntax syntaxes[HEARTH_OUTPUT_FORMAT_COUNT] = {
                                          .name_end = "{",
                                          .body = HTH_BODY_GEMMA,
                                          .close = {"<tool_call|>"}}}},
-    [HEARTH_OUTPUT_HARMONY] = {.harmony = true},
+    [HEARTH_OUTPUT_HARMONY] = {.headers = &harmony_headers},
     [HEARTH_OUTPUT_KIMI] = {THINK, .section_open = {"<|tool_calls_section_begin|>"},
                             .section_close = {"<|tool_calls_section_end|>"},
                             .calls = {{.open = "<|tool_call_begin|>",
@@ -138,6 +188,54 @@ static const hth_output_syntax syntaxes[HEARTH_OUTPUT_FORMAT_COUNT] = {
                                                  .body = HTH_BODY_TAGGED,
                                                  .close = {"</function>"},
                                                  .tags = &minicpm_tags}}},
+    [HEARTH_OUTPUT_KIMI_K3] = {.think_open = "<|open|>think<|sep|>",
+                               .think_close = "<|close|>think<|sep|>",
+                               .dropped = {"<|open|>response<|sep|>", "<|close|>response<|sep|>",
+                                           "<|close|>message<|sep|>", "<|end_of_msg|>"},
+                               .section_open = {"<|open|>tools<|sep|>"},
+                               .section_close = {"<|close|>tools<|sep|>"},
+                               .calls = {{.open = "<|open|>call tool=\"",
+                                          .name_end = "\"",
+                                          .attributes_close = "<|sep|>",
+                                          .body = HTH_BODY_TAGGED,
+                                          .close = {"<|close|>call<|sep|>"},
+                                          .tags = &k3_tags}}},
+    [HEARTH_OUTPUT_MINIMAX_M3] = {.think_open = "<mm:think>",
+                                  .think_close = "</mm:think>",
+                                  .section_open = {"]<]minimax[>[<tool_call>"},
+                                  .section_close = {"]<]minimax[>[</tool_call>"},
+                                  .calls = {{.open = "]<]minimax[>[<invoke name=\"",
+                                             .name_end = "\">",
+                                             .body = HTH_BODY_ELEMENTS,
+                                             .close = {"]<]minimax[>[</invoke>"},
+                                             .elements = &m3_elements}}},
+    [HEARTH_OUTPUT_ATEM] = {.headers = &atem_headers,
+                            .section_open = {"<atem:function_calls>"},
+                            .section_close = {"</atem:function_calls>"},
+                            .calls = {{.open = "<atem:invoke name=\"",
+                                       .name_end = "\">",
+                                       .body = HTH_BODY_TAGGED,
+                                       .close = {"</atem:invoke>"},
+                                       .tags = &atem_tags}}},
+    [HEARTH_OUTPUT_HY3] = {.think_open = "<think:opensource>",
+                           .think_close = "</think:opensource>",
+                           .section_open = {"<tool_calls:opensource>"},
+                           .section_close = {"</tool_calls:opensource>"},
+                           .calls = {{.open = "<tool_call:opensource>",
+                                      .name_end = "<tool_sep:opensource>",
+                                      .body = HTH_BODY_TAGGED,
+                                      .close = {"</tool_call:opensource>"},
+                                      .tags = &hy3_tags}}},
+    [HEARTH_OUTPUT_SOLAR] = {.think_open = "<|think|>",
+                             .think_close = "<|end|>",
+                             .dropped = {"<|begin|>assistant", "<|content|>", "<|end|>"},
+                             .section_open = {"<|tool_calls|>"},
+                             .section_close = {"<|calls|>"},
+                             .calls = {{.open = "<|tool_call:begin|>",
+                                        .id_close = "<|tool_call:name|>",
+                                        .name_end = "<|tool_call:args|>",
+                                        .body = HTH_BODY_ARGUMENTS,
+                                        .close = {"<|tool_call:end|>"}}}},
     [HEARTH_OUTPUT_LFM2] =
         {THINK, .calls = {{.open = "<|tool_call_start|>", .body = HTH_BODY_PYTHON, .close = {"<|tool_call_end|>"}}}},
 };
@@ -188,6 +286,12 @@ static const struct {
     {{"｜DSML｜"}, HEARTH_OUTPUT_DEEPSEEK_DSML},
     {{"<|tool_calls_section_begin|>"}, HEARTH_OUTPUT_KIMI},
     {{"<minimax:tool_call>"}, HEARTH_OUTPUT_MINIMAX},
+    {{"]<]minimax[>[", "<invoke name="}, HEARTH_OUTPUT_MINIMAX_M3},
+    {{"<|open|>", "<|close|>"}, HEARTH_OUTPUT_KIMI_K3},
+    {{"<atem:function_calls>", "<|message|>"}, HEARTH_OUTPUT_ATEM},
+    {{"<tool_sep{}>", ":opensource"}, HEARTH_OUTPUT_HY3},
+    {{"<tool_sep:opensource>"}, HEARTH_OUTPUT_HY3},
+    {{"<|tool_call:begin|>", "<|tool_call:args|>"}, HEARTH_OUTPUT_SOLAR},
     {{"<seed:tool_call>"}, HEARTH_OUTPUT_SEED},
     {{"<arg_key>"}, HEARTH_OUTPUT_GLM},
     {{"<function=", "<parameter="}, HEARTH_OUTPUT_QWEN_XML},

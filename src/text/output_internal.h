@@ -2,8 +2,8 @@
  *
  * The whole answer is kept in `text`; `at` is the next byte to look at and never goes back by more than a marker and
  * the white space before it. Three kinds of phases take turns: text (output_text.c) shows content or reasoning and
- * looks for markers; call phases (output_call.c and a file for each kind of body) read one call; and in harmony a
- * header (output_harmony.c) stands before each message.
+ * looks for markers; call phases (output_call.c and a file for each kind of body) read one call; and where answers are
+ * rows of messages a header (output_headers.c) stands before each.
  *
  * Invariants:
  *   1. Every byte before `kept` is in a span or is markup; no byte from `kept` on is in a span yet.
@@ -32,14 +32,16 @@ typedef enum hth_step { HTH_NEXT, HTH_TURN, HTH_WAIT, HTH_NO_MEMORY } hth_step;
 
 typedef enum hth_phase {
     HTH_PHASE_TEXT,
-    HTH_PHASE_HEADER,  /* harmony: before <|message|> */
+    HTH_PHASE_HEADER,  /* before a message */
     HTH_PHASE_SECTION, /* between the calls of a section */
     HTH_PHASE_LEAD,    /* after what opens a call */
     HTH_PHASE_NAME,
     HTH_PHASE_ID,
+    HTH_PHASE_ATTRIBUTES, /* between the name and the body */
     HTH_PHASE_ENVELOPE,
     HTH_PHASE_ARGUMENTS,
     HTH_PHASE_TAGGED,
+    HTH_PHASE_ELEMENTS,
     HTH_PHASE_LITERALS,
     HTH_PHASE_CLOSE /* after a call's body */
 } hth_phase;
@@ -89,8 +91,26 @@ typedef struct hth_tagged {
     size_t value_to; /* where it ends if what follows shows that it does */
     size_t nesting;
     bool string, started, any;
+    bool literal; /* the value is between literal_open and literal_close */
     unsigned types;
 } hth_tagged;
+
+/* Reading elements. Level 0 is the call's arguments, an object; an element at level i is in the container of level i.
+ */
+typedef struct hth_element_level {
+    hth_range name; /* of the element that is open in this container */
+    bool object, any;
+} hth_element_level;
+
+typedef struct hth_elements {
+    enum { HTH_ELEMENT_NEXT, HTH_ELEMENT_BEGIN, HTH_ELEMENT_TEXT } state;
+    uint32_t depth;  /* of the container at hand */
+    size_t value_at; /* the first byte of the open element's text not taken yet */
+    bool string;     /* it is shown as it comes */
+    unsigned types;
+    size_t seen_at, seen; /* the name of a tag at `seen_at` goes on to `seen` at least */
+    hth_element_level levels[HTH_JSON_MAX_DEPTH];
+} hth_elements;
 
 /* Reading literals that are not JSON: Gemma's and Python's. */
 typedef struct hth_literals {
@@ -146,12 +166,14 @@ struct hearth_output_parser {
     bool begun;  /* its name has been shown: calls[call_count - 1] */
     size_t call_start;
     hth_range name, id;
+    size_t attributes_at;
     size_t shown;  /* of `arguments` */
     size_t closed; /* elements of call->close that have come */
     hth_json json;
     union {
         hth_envelope envelope;
         hth_tagged tagged;
+        hth_elements elements;
         hth_literals literals;
     } body;
 };
@@ -209,11 +231,16 @@ hth_step hth_output_envelope_step(hth_parser *p);
 bool hth_output_envelope_is_between(const hth_parser *p);
 void hth_output_tagged_begin(hth_parser *p);
 hth_step hth_output_tagged_step(hth_parser *p);
+/* Append text[from, to), whose type is one of `types` (0: any), to the arguments: as JSON if it is that, else as a
+ * string. */
+hth_step hth_output_argue_text(hth_parser *p, size_t from, size_t to, unsigned types);
+void hth_output_elements_begin(hth_parser *p);
+hth_step hth_output_elements_step(hth_parser *p);
 void hth_output_literals_begin(hth_parser *p);
 bool hth_output_literals_are_between(const hth_parser *p);
 hth_step hth_output_literals_step(hth_parser *p);
 
-/* ---- output_harmony.c ---- */
+/* ---- output_headers.c ---- */
 
 void hth_output_header_begin(hth_parser *p, size_t start);
 hth_step hth_output_header_step(hth_parser *p);

@@ -82,9 +82,11 @@ hth_step hth_output_show(hth_parser *p, size_t to) {
 
 static void mark_starts(hth_parser *p) {
     const hth_output_syntax *s = p->syntax;
-    const char *all[] = {s->think_open, s->think_close, "<|end|>", "<|return|>"};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i] != NULL) p->starts[(unsigned char)*all[i]] = true;
+    if (s->think_open != NULL) p->starts[(unsigned char)*s->think_open] = true;
+    if (s->think_close != NULL) p->starts[(unsigned char)*s->think_close] = true;
+    if (s->headers != NULL) p->starts[(unsigned char)*s->headers->start] = true;
+    for (size_t i = 0; s->headers != NULL && i < sizeof s->headers->ends / sizeof *s->headers->ends; i++)
+        if (s->headers->ends[i] != NULL) p->starts[(unsigned char)*s->headers->ends[i]] = true;
     for (int i = 0; i < HTH_OUTPUT_MAX_MARKERS; i++) {
         if (s->section_open[i] != NULL) p->starts[(unsigned char)*s->section_open[i]] = true;
         if (s->section_close[i] != NULL) p->starts[(unsigned char)*s->section_close[i]] = true;
@@ -120,7 +122,7 @@ hearth_status hearth_output_parser_create(hearth_output_format format, const hea
         }
     }
     bool starts_in_reasoning = o->starts_in_reasoning != 0 && p->syntax->think_close != NULL;
-    if (p->syntax->harmony) hth_output_header_begin(p, 0);
+    if (p->syntax->headers != NULL) hth_output_header_begin(p, 0);
     else hth_output_text_begin(p, starts_in_reasoning, starts_in_reasoning && !p->keep_reasoning);
     *out = p;
     return HEARTH_OK;

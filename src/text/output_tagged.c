@@ -50,6 +50,15 @@ static hth_step next_step(hth_parser *p) {
     HTH_STEP(hth_output_skip_space(p));
     if (p->at == p->text.size) return HTH_WAIT;
     hth_match key = hth_output_match(p, p->at, p->call->tags->key_open), close = match_close(p, p->at, &which);
+    hth_match json = p->call->tags->json_open == NULL || t->any ? HTH_MATCH_NONE
+                                                                : hth_output_match(p, p->at, p->call->tags->json_open);
+    if (json == HTH_MATCH_FULL) {
+        p->at += strlen(p->call->tags->json_open);
+        p->call = p->call->tags->json;
+        hth_json_start(&p->json);
+        p->phase = HTH_PHASE_ARGUMENTS;
+        return HTH_TURN;
+    }
     if (key == HTH_MATCH_FULL) {
         HTH_STEP(begin(p));
         p->at += strlen(p->call->tags->key_open);
@@ -65,7 +74,7 @@ static hth_step next_step(hth_parser *p) {
         HTH_STEP(hth_output_call_done(p));
         return hth_output_call_close(p);
     }
-    if (key == HTH_MATCH_PARTIAL || close == HTH_MATCH_PARTIAL) return HTH_WAIT;
+    if (key == HTH_MATCH_PARTIAL || close == HTH_MATCH_PARTIAL || json == HTH_MATCH_PARTIAL) return HTH_WAIT;
     return hth_output_call_fail(p, p->begun ? "text stands between the parameters of a tool call"
                                             : "a tool call's name is not followed by its parameters");
 }
@@ -79,16 +88,35 @@ static hth_step value_begins(hth_parser *p) {
     return HTH_NEXT;
 }
 
+/* The key, for which &amp; and &quot; may stand for & and ". */
+static hth_step argue_key(hth_parser *p) {
+    static const char *const references[][2] = {{"&amp;", "&"}, {"&quot;", "\\\""}};
+    hth_tagged *t = &p->body.tagged;
+    size_t from = t->key_at;
+    for (size_t at = from; at < t->key_to && p->call->tags->key_has_references; at++) {
+        for (size_t i = 0; i < 2; i++) {
+            size_t size = strlen(references[i][0]);
+            if (t->key_to - at < size || memcmp(p->text.data + at, references[i][0], size) != 0) continue;
+            HTH_STEP(argue_escaped(p, from, at));
+            HTH_STEP(argue(p, references[i][1]));
+            from = at + size;
+            at = from - 1;
+            break;
+        }
+    }
+    return argue_escaped(p, from, t->key_to);
+}
+
 static hth_step key_ended(hth_parser *p) {
     hth_tagged *t = &p->body.tagged;
     const char *key = p->text.data + t->key_at;
     size_t size = t->key_to - t->key_at;
     HTH_STEP(argue(p, t->any ? ", \"" : "\""));
-    HTH_STEP(argue_escaped(p, t->key_at, t->key_to));
+    HTH_STEP(argue_key(p));
     HTH_STEP(argue(p, "\": "));
     t->any = true;
     t->types = hth_output_tools_types(p->tools, p->text.data + p->name.from, p->name.to - p->name.from, key, size);
-    if (p->call->tags->says_string) {
+    if (p->call->tags->types != NULL) {
         t->state = HTH_TAG_TYPE;
         return HTH_NEXT;
     }
@@ -114,15 +142,22 @@ static hth_step key_step(hth_parser *p) {
     return HTH_WAIT;
 }
 
-/* true"> or false">: whether the value is a string. */
+/* The word for the value's type, and what ends it. No word is the beginning of another. */
 static hth_step type_step(hth_parser *p) {
-    hth_match yes = hth_output_match(p, p->at, "true\">"), no = hth_output_match(p, p->at, "false\">");
-    if (yes == HTH_MATCH_PARTIAL || no == HTH_MATCH_PARTIAL) return HTH_WAIT;
-    if (yes == HTH_MATCH_NONE && no == HTH_MATCH_NONE)
-        return hth_output_call_fail(p, "a parameter does not say whether it is a string");
-    p->at += yes == HTH_MATCH_FULL ? 6 : 7;
-    p->body.tagged.string = yes == HTH_MATCH_FULL;
-    return value_begins(p);
+    hth_tagged *t = &p->body.tagged;
+    const hth_output_tags *tags = p->call->tags;
+    for (const hth_output_type_word *word = tags->types; word->text != NULL; word++) {
+        size_t size = strlen(word->text);
+        hth_match match = hth_output_match(p, p->at, word->text);
+        if (match == HTH_MATCH_FULL) match = hth_output_match(p, p->at + size, tags->type_close);
+        if (match == HTH_MATCH_PARTIAL) return HTH_WAIT;
+        if (match == HTH_MATCH_NONE) continue;
+        p->at += size + strlen(tags->type_close);
+        if (word->types != 0) t->types = word->types;
+        t->string = word->types == HTH_TYPE_STRING;
+        return value_begins(p);
+    }
+    return hth_output_call_fail(p, "a parameter does not say its type");
 }
 
 static hth_step open_step(hth_parser *p) {
@@ -156,19 +191,19 @@ static unsigned json_type(hth_parser *p, size_t from, size_t to) {
     }
 }
 
-static hth_step argue_value(hth_parser *p, size_t from, size_t to) {
+hth_step hth_output_argue_text(hth_parser *p, size_t from, size_t to, unsigned types) {
     static const struct {
         const char *python, *json;
         unsigned type;
     } words[] = {
         {"True", "true", HTH_TYPE_BOOLEAN}, {"False", "false", HTH_TYPE_BOOLEAN}, {"None", "null", HTH_TYPE_NULL}};
-    unsigned allowed = p->body.tagged.types != 0 ? p->body.tagged.types : ~0u;
+    unsigned allowed = types != 0 ? types : ~0u;
     size_t a = from, b = to;
     while (a < b && hth_output_is_space(p->text.data[a])) a++;
     while (b > a && hth_output_is_space(p->text.data[b - 1])) b--;
     unsigned type = json_type(p, a, b);
     /* Where a bare string is allowed, quotes are part of it. */
-    if (type == HTH_TYPE_STRING && p->body.tagged.types != 0 && (allowed & HTH_TYPE_STRING) != 0) type = 0;
+    if (type == HTH_TYPE_STRING && types != 0 && (allowed & HTH_TYPE_STRING) != 0) type = 0;
     if ((type & allowed) != 0) return hth_output_call_argue(p, p->text.data + a, b - a);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         bool is_word = b - a == strlen(words[i].python) && memcmp(p->text.data + a, words[i].python, b - a) == 0;
@@ -194,15 +229,21 @@ static hth_step value_step(hth_parser *p) {
     hth_tagged *t = &p->body.tagged;
     if (!t->started) {
         if (p->at == p->text.size) return HTH_WAIT;
-        if (tags->newlines && p->text.data[p->at] == '\n') t->value_at = ++p->at;
+        hth_match literal =
+            tags->literal_open == NULL ? HTH_MATCH_NONE : hth_output_match(p, p->at, tags->literal_open);
+        if (literal == HTH_MATCH_PARTIAL) return HTH_WAIT;
+        t->literal = literal == HTH_MATCH_FULL;
+        if (t->literal) t->value_at = p->at += strlen(tags->literal_open);
+        else if (tags->newlines && p->text.data[p->at] == '\n') t->value_at = ++p->at;
         t->started = true;
         if (t->string) HTH_STEP(argue(p, "\""));
     }
+    const char *value_close = t->literal ? tags->literal_close : tags->value_close;
     for (; p->at < p->text.size; p->at++) {
         p->work++;
-        if (p->text.data[p->at] != *tags->value_close) continue;
-        hth_match close = hth_output_match(p, p->at, tags->value_close),
-                  open = hth_output_match(p, p->at, tags->nested);
+        if (p->text.data[p->at] != *value_close) continue;
+        hth_match close = hth_output_match(p, p->at, value_close),
+                  open = t->literal ? HTH_MATCH_NONE : hth_output_match(p, p->at, tags->nested);
         if (close == HTH_MATCH_PARTIAL || open == HTH_MATCH_PARTIAL) break;
         if (open == HTH_MATCH_FULL) t->nesting++;
         if (close != HTH_MATCH_FULL || t->nesting > 0) {
@@ -212,7 +253,7 @@ static hth_step value_step(hth_parser *p) {
         bool newline = tags->newlines && p->at > t->value_at && p->text.data[p->at - 1] == '\n';
         t->value_to = p->at - (newline ? 1 : 0);
         HTH_STEP(drain(p, t->value_to));
-        p->at += strlen(tags->value_close);
+        p->at += strlen(value_close);
         t->state = HTH_TAG_AFTER;
         return HTH_NEXT;
     }
@@ -235,7 +276,7 @@ static hth_step after_step(hth_parser *p) {
         return HTH_NEXT;
     }
     t->state = HTH_TAG_NEXT;
-    if (!t->string) return argue_value(p, t->value_at, t->value_to);
+    if (!t->string) return hth_output_argue_text(p, t->value_at, t->value_to, t->types);
     HTH_STEP(argue_escaped(p, t->value_at, t->value_to)); /* the beginning of a character, at most */
     return argue(p, "\"");
 }

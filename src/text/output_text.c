@@ -30,10 +30,12 @@ static void try_marker(hth_parser *p, finder *f, role as, const char *literal, i
 static hth_match find_marker(hth_parser *p, marker *out) {
     finder f = {.found = {.literal = NULL}};
     const hth_output_syntax *s = p->syntax;
-    if (s->harmony) {
-        static const char *const ends[] = {"<|end|>", "<|return|>", "<|call|>", "<|start|>"};
-        for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) try_marker(p, &f, MESSAGE_END, ends[i], -1);
-    } else if (p->is_reasoning) {
+    if (s->headers != NULL) {
+        try_marker(p, &f, MESSAGE_END, s->headers->start, -1);
+        for (size_t i = 0; i < sizeof s->headers->ends / sizeof *s->headers->ends; i++)
+            try_marker(p, &f, MESSAGE_END, s->headers->ends[i], -1);
+    }
+    if (p->is_reasoning) {
         try_marker(p, &f, THINK_CLOSE, s->think_close, -1);
     } else {
         if (p->fault != NULL) try_marker(p, &f, FAULT_CLOSE, p->fault_close, -1);
@@ -121,7 +123,9 @@ static hth_step take_marker(hth_parser *p, const marker *m) {
         p->call_start = start;
         p->phase = HTH_PHASE_SECTION;
         return HTH_TURN;
-    case MESSAGE_END: hth_output_header_begin(p, strcmp(m->literal, "<|start|>") == 0 ? start : p->at); return HTH_TURN;
+    case MESSAGE_END:
+        hth_output_header_begin(p, m->literal == p->syntax->headers->start ? start : p->at);
+        return HTH_TURN;
     default: hth_output_text_begin(p, is_reasoning, true); return HTH_TURN;
     }
 }

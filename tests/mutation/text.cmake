@@ -41,8 +41,10 @@ if(NOT HEARTH_SANITIZE)
     FROM "default: hth_output_text_begin(p, is_reasoning, true);"
     TO "default: hth_output_text_begin(p, is_reasoning, false);")
   hearth_mutant(output_reasoning_ends_at_a_call TEST output SOURCE text/output_text.c
-    FROM "} else if (p->is_reasoning) {"
-    TO "} else if (p->is_reasoning) { try_marker(p, &f, CALL_OPEN, s->calls[0].open, -1);")
+    FROM "if (p->is_reasoning) { try_marker"
+    TO "if (p->is_reasoning) { try_marker(p, &f, CALL_OPEN, s->calls[0].open, -1); try_marker")
+  hearth_mutant(output_closing_tag_cut_in_two_opens TEST output SOURCE text/output_elements.c
+    FROM "if (*end < p->text.size && p->text.data[*end] == '/') return HTH_MATCH_NONE;" TO "")
   hearth_mutant(output_broken_call_lost TEST output SOURCE text/output_call.c
     FROM "call->fault = fault; p->begun = false;" TO "call->fault = fault; p->kept = p->at; p->begun = false;")
 

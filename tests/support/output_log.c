@@ -177,7 +177,8 @@ const char *output_check(hearth_output_format format, const hearth_output_result
         const hearth_output_span *s = i < r->span_count ? &r->spans[i] : &end;
         if (s->offset < at || s->size > r->text_size - s->offset) return "spans overlap, or leave the text";
         if (i < r->span_count && s->size == 0) return "a span is empty";
-        if (!syntax->harmony && !is_markup(syntax, r->text + at, s->offset - at)) return "text is lost between spans";
+        if (syntax->headers == NULL && !is_markup(syntax, r->text + at, s->offset - at))
+            return "text is lost between spans";
         at = s->offset + s->size;
         if (i == r->span_count) break;
         if (s->kind == HEARTH_OUTPUT_CALL) {

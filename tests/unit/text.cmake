@@ -9,6 +9,7 @@ hearth_test(unit_text_vocab ${unit}/text_vocab.c ${unit}/text_help.c ${HEARTH_TE
 hearth_alloc_guard(unit_text_vocab)
 hearth_test(unit_text_output ${unit}/text_output.c ${HEARTH_TEST_SUPPORT}/output_log.c)
 hearth_alloc_guard(unit_text_output)
+hearth_test(unit_output_templates ${unit}/output_templates.c ${unit}/template_help.c)
 
 # No test: scripts/oracle/tokenizer_*.py compare what it prints with other implementations.
 add_executable(text_tool ${unit}/text_tool.c ${HEARTH_TEST_SUPPORT}/output_log.c)

@@ -245,6 +245,19 @@ static void test_held_back(void **state) {
         {HEARTH_OUTPUT_LLAMA3, "{\"name\": \"Ada\"", 0},
         {HEARTH_OUTPUT_LLAMA3, "{\"first\": \"Ada\"", 15},
         {HEARTH_OUTPUT_HARMONY, "<|channel|>final<|message|>Hi <|", 2},
+        {HEARTH_OUTPUT_ATEM, " to=user<|message|>Hi <|e", 2},
+        {HEARTH_OUTPUT_KIMI_K3,
+         "<|open|>tools<|sep|><|open|>call tool=\"f\" index=\"1\"<|sep|>"
+         "<|open|>argument key=\"a\" type=\"string\"<|sep|>bc<|close|>arg",
+         9},
+        {HEARTH_OUTPUT_MINIMAX_M3,
+         "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"write_file\">"
+         "]<]minimax[>[<path>a/b]<]minim",
+         13},
+        {HEARTH_OUTPUT_MINIMAX_M3,
+         "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">"
+         "]<]minimax[>[<a>]<]minimax[>[<b>]<]minimax[>[<item>1]<]minimax[>[</item>",
+         14},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t shown = shown_after(cases[i].format, cases[i].text);
@@ -291,6 +304,26 @@ static const struct {
     {HEARTH_OUTPUT_HARMONY, "", "<|end|>"},
     {HEARTH_OUTPUT_HARMONY, "<|channel|>final<|message|>", "<|start|>"},
     {HEARTH_OUTPUT_LFM2, "<|tool_call_start|>[", "f(a='\\n'), "},
+    {HEARTH_OUTPUT_MINICPM, "<function name=\"f\"><param name=\"a\"><![CDATA[", "]]></param "},
+    {HEARTH_OUTPUT_MINICPM, "<function name=\"f\"><param name=\"a\"><![CDATA[", "]]></param>   "},
+    {HEARTH_OUTPUT_KIMI_K3, "", "<|close|>response<|sep|>"},
+    {HEARTH_OUTPUT_KIMI_K3, "<|open|>tools<|sep|>", "<|open|>call tool=\"f\" index=\"1\"<|sep|><|close|>call<|sep|>"},
+    {HEARTH_OUTPUT_KIMI_K3, "<|open|>tools<|sep|><|open|>call tool=\"f\"", " a"},
+    {HEARTH_OUTPUT_KIMI_K3, "<|open|>tools<|sep|><|open|>call tool=\"f\"<|sep|>",
+     "<|open|>argument key=\"&amp;&quot;&\" type=\"object\"<|sep|><|close|>argument<|sep|>"},
+    {HEARTH_OUTPUT_MINIMAX_M3, "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">", "]<]minimax[>[<item>"},
+    {HEARTH_OUTPUT_MINIMAX_M3, "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">]<]minimax[>[<a>",
+     "]<]minimax[>[</b>"},
+    {HEARTH_OUTPUT_MINIMAX_M3, "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">]<]minimax[>[<a>", " "},
+    {HEARTH_OUTPUT_MINIMAX_M3, "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">",
+     "]<]minimax[>[<"
+     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa>"
+     "]<]minimax[>[</"
+     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa>"},
+    {HEARTH_OUTPUT_ATEM, " to=user<|message|>", "<|eom|><|start|>assistant to=self<|message|>a"},
+    {HEARTH_OUTPUT_ATEM, " to=f<|message|><atem:function_calls>", "<atem:invoke name=\"f\"></atem:invoke>\n"},
+    {HEARTH_OUTPUT_SOLAR, "<|tool_calls|>",
+     "<|tool_call:begin|>x<|tool_call:name|>f<|tool_call:args|>{}<|tool_call:end|>"},
 };
 
 static size_t work_of(size_t which, size_t size, size_t piece) {
@@ -315,7 +348,7 @@ static size_t work_of(size_t which, size_t size, size_t piece) {
 
 static void test_work(void **state) {
     (void)state;
-    enum { SIZE = 20000, WORK_PER_BYTE = 48 };
+    enum { SIZE = 20000, WORK_PER_BYTE = 64 };
     for (size_t i = 0; i < sizeof endless / sizeof *endless; i++) {
         size_t at_once = work_of(i, SIZE, SIZE), bytes = work_of(i, SIZE, 1);
         size_t twice = work_of(i, 2 * SIZE, 1), four_times = work_of(i, 4 * SIZE, 1);
@@ -351,6 +384,32 @@ static void test_limits(void **state) {
     hearth_output_parser_free(&parser);
     assert_int_equal(hearth_output_parser_create(HEARTH_OUTPUT_FORMAT_COUNT, NULL, &parser, &err), HEARTH_BAD_ARGUMENT);
     assert_null(parser);
+}
+
+/* The same of elements, whose first level is the call's object. */
+static void test_depth_of_elements(void **state) {
+    (void)state;
+    for (int deeper = 0; deeper < 2; deeper++) {
+        hearth_output_parser *parser = make_parser(HEARTH_OUTPUT_MINIMAX_M3, &(corpus_case){0});
+        static const char head[] = "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">",
+                          opening[] = "]<]minimax[>[<a>", closing[] = "]<]minimax[>[</a>",
+                          tail[] = "]<]minimax[>[</invoke>]<]minimax[>[</tool_call>";
+        hearth_output_result result;
+        int depth = HTH_JSON_MAX_DEPTH + deeper;
+        assert_int_equal(hearth_output_parser_feed(parser, head, sizeof head - 1, NULL, NULL, NULL), HEARTH_OK);
+        for (int i = 0; i < depth; i++)
+            assert_int_equal(hearth_output_parser_feed(parser, opening, sizeof opening - 1, NULL, NULL, NULL),
+                             HEARTH_OK);
+        for (int i = 0; i < depth; i++)
+            assert_int_equal(hearth_output_parser_feed(parser, closing, sizeof closing - 1, NULL, NULL, NULL),
+                             HEARTH_OK);
+        assert_int_equal(hearth_output_parser_feed(parser, tail, sizeof tail - 1, NULL, NULL, NULL), HEARTH_OK);
+        assert_int_equal(hearth_output_parser_finish(parser, NULL, NULL, &result, NULL), HEARTH_OK);
+        assert_int_equal(result.call_count, 1);
+        assert_int_equal(result.faults, deeper);
+        if (deeper) assert_string_equal(result.calls[0].fault, "a tool call's arguments are nested too deep");
+        hearth_output_parser_free(&parser);
+    }
 }
 
 /* As deep as the limit is a call; one deeper is text. */
@@ -448,6 +507,8 @@ static void test_formats(void **state) {
         {"[TOOL_CALLS]", HEARTH_OUTPUT_MISTRAL},
         {"<|channel|>x<|message|>", HEARTH_OUTPUT_HARMONY},
         {"<|tool_call>call:", HEARTH_OUTPUT_GEMMA4},
+        {"'<tool_sep{}>'.format(':opensource') <tool_call> </tool_call>", HEARTH_OUTPUT_HY3},
+        {"<tool_call:opensource> <tool_sep:opensource>", HEARTH_OUTPUT_HY3},
     };
     for (size_t i = 0; i < sizeof templates / sizeof *templates; i++)
         assert_int_equal(hearth_output_format_detect(templates[i].text, strlen(templates[i].text)),
@@ -516,9 +577,11 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_corpus),    cmocka_unit_test(test_cuts),        cmocka_unit_test(test_mixtures),
-        cmocka_unit_test(test_held_back), cmocka_unit_test(test_work),        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_depth),     cmocka_unit_test(test_bad_tools),   cmocka_unit_test(test_tools),
+        cmocka_unit_test(test_corpus),    cmocka_unit_test(test_cuts),
+        cmocka_unit_test(test_mixtures),  cmocka_unit_test(test_held_back),
+        cmocka_unit_test(test_work),      cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_depth),     cmocka_unit_test(test_depth_of_elements),
+        cmocka_unit_test(test_bad_tools), cmocka_unit_test(test_tools),
         cmocka_unit_test(test_formats),   cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,6 +1,7 @@
-/* Harmony: an answer is a row of messages, each with a header that says who it is to and on which channel.
+/* An answer that is a row of messages, each with a header that says who it is to, or on which channel.
  *
- *   <|start|>ROLE to=RECIPIENT<|channel|>CHANNEL <|constrain|>json<|message|>TEXT<|end|>
+ *   harmony  <|start|>ROLE to=RECIPIENT<|channel|>CHANNEL <|constrain|>json<|message|>TEXT<|end|>
+ *   atem     <|start|>ROLE to=RECIPIENT<|message|>TEXT<|eom|>
  *
  * The prompt ends with "<|start|>assistant", so the first header lacks that. The recipient stands before the channel or
  * after it. Text where a header should be is content. */
@@ -17,10 +18,11 @@ void hth_output_header_begin(hth_parser *p, size_t start) {
 }
 
 static hth_match begins_header(hth_parser *p) {
-    static const char *const parts[] = {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "to="};
+    const hth_output_headers *h = p->syntax->headers;
+    const char *const parts[] = {h->start, h->message, h->parts[0], h->parts[1], h->parts[2]};
     hth_match best = HTH_MATCH_NONE;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        hth_match match = hth_output_match(p, p->at, parts[i]);
+        hth_match match = parts[i] == NULL ? HTH_MATCH_NONE : hth_output_match(p, p->at, parts[i]);
         if (match > best) best = match;
     }
     return best;
@@ -40,16 +42,18 @@ static bool is_word(const hth_parser *p, hth_range r, const char *word) {
 }
 
 static hth_step header_ended(hth_parser *p, hth_range header) {
-    static const char prefix[] = "functions.";
-    hth_range to = find_word(p, header, "to="), channel = find_word(p, header, "<|channel|>");
-    size_t size = sizeof prefix - 1;
-    bool is_call = to.to > to.from && !is_word(p, to, "assistant") && !is_word(p, to, "user") && !is_word(p, to, "all");
+    const hth_output_headers *h = p->syntax->headers;
+    hth_range to = find_word(p, header, "to=");
+    bool is_call = h->call != NULL && to.to > to.from;
+    for (size_t i = 0; i < sizeof h->persons / sizeof *h->persons && is_call; i++)
+        is_call = h->persons[i] == NULL || !is_word(p, to, h->persons[i]);
     if (!is_call) {
-        hth_output_text_begin(p, is_word(p, channel, "analysis"), true);
+        hth_output_text_begin(p, is_word(p, find_word(p, header, h->key), h->reasoning), true);
         return HTH_TURN;
     }
-    if (to.to - to.from > size && memcmp(p->text.data + to.from, prefix, size) == 0) to.from += size;
-    p->call = &hth_output_harmony_call;
+    size_t size = strlen(h->prefix);
+    if (to.to - to.from > size && memcmp(p->text.data + to.from, h->prefix, size) == 0) to.from += size;
+    p->call = h->call;
     p->open = NULL;
     p->begun = false;
     p->name = to;
@@ -60,7 +64,7 @@ static hth_step header_ended(hth_parser *p, hth_range header) {
 }
 
 hth_step hth_output_header_step(hth_parser *p) {
-    static const char end[] = "<|message|>";
+    const char *end = p->syntax->headers->message;
     size_t start = p->call_start;
     if (p->at == start) {
         hth_step space = hth_output_skip_space(p);
@@ -77,7 +81,7 @@ hth_step hth_output_header_step(hth_parser *p) {
         if (match == HTH_MATCH_PARTIAL) return HTH_WAIT;
         if (match == HTH_MATCH_FULL) {
             hth_range header = {start, p->at};
-            p->at += sizeof end - 1;
+            p->at += strlen(end);
             return header_ended(p, header);
         }
         p->call = NULL;
