@@ -2,8 +2,9 @@
  *
  * Mapped (option load=map): the file's own pages, shared with the system's page cache. One thread walks them in order
  * (MADV_POPULATE_READ), which keeps the system's readahead in step: on the machines measured it read a file as fast as
- * the disk gave it, at a tenth of the processor time of parallel reads into the page cache, and left it in large folios
- * that are mapped again in milliseconds; two walkers broke the readahead up.
+ * the disk gave it, at a tenth of the processor time of parallel reads into the page cache; two walkers broke the
+ * readahead up. The mapping asks for huge pages: where the file system has them, reading takes half the time, what was
+ * read so is mapped again at once, and passes that stream weights lose a seventh less time to address translation.
  *
  * Read (load=read): memory of our own on huge pages, filled by a few threads around the page cache (O_DIRECT). The
  * system takes none of it back, and it costs its size in private memory.
@@ -29,9 +30,10 @@
 enum {
     MAPPERS = 2, /* threads that map what the page cache has, where cores are left for them */
     MANY_CORES = 4,
-    READERS = 4,    /* threads that read around the page cache */
-    IDLE_MS = 1000, /* a call after so long a pause looks whether weights are still there */
-    GAP_NS = 1, /* asked for; waking up takes some 100 µs, in which a thread that waits for the address space has it */
+    READERS = 4,          /* threads that read around the page cache */
+    IDLE_MS = 1000,       /* a call after so long a pause looks whether weights are still there */
+    GAP_NS = 1,           /* asked for; waking up takes some 100 µs, in which a thread that waits for memory gets it */
+    GAP_AFTER_NS = 50000, /* pieces that take less keep nobody waiting */
     ROW_PAGES = 16,       /* pages that a row of an embedding table may lie in */
     PIECE_PAGES = 1 << 10 /* pages asked about at a time */
 };
@@ -71,16 +73,20 @@ static bool is_set_aside(const hth_residency *r, const hth_piece *piece) {
 
 /* To populate is to hold the address space as a reader; a walker that asks for it again at once overtakes a thread that
  * waits to map memory, for milliseconds. A short sleep lets that one in. */
-static void leave_gap(const hth_residency *r) {
+static void leave_gap(const hth_residency *r, uint64_t since_ns) {
     static const struct timespec gap = {.tv_nsec = GAP_NS};
-    if (atomic_load(&r->gaps)) nanosleep(&gap, NULL);
+    if (atomic_load(&r->gaps) && hth_now_ns() - since_ns >= GAP_AFTER_NS) nanosleep(&gap, NULL);
 }
 
 static hearth_status bring_mapped(void *context, const hth_piece *piece, hearth_error *err) {
     const hth_residency *r = context;
     unsigned char *start = (unsigned char *)r->files[piece->file].base + piece->from;
     size_t size = (size_t)(piece->to - piece->from);
-    if (is_set_aside(r, piece)) (void)madvise(start, size, MADV_NORMAL);
+    const uint64_t start_ns = hth_now_ns();
+    if (is_set_aside(r, piece)) {
+        (void)madvise(start, size, MADV_NORMAL);
+        (void)madvise(start, size, MADV_HUGEPAGE);
+    }
     if (madvise(start, size, MADV_POPULATE_READ) != 0) {
         if (errno == ENOMEM) return hth_fail(err, HEARTH_NO_MEMORY, "no memory for %zu bytes of weights", size);
         if (errno != EINVAL) return lost(r, piece, err);
@@ -90,14 +96,25 @@ static hearth_status bring_mapped(void *context, const hth_piece *piece, hearth_
     if (r->lock && mlock(start, size) != 0)
         return hth_fail(err, HEARTH_NO_MEMORY, "cannot lock %zu bytes of weights in memory: %s (option lock)", size,
                         strerror(errno));
-    leave_gap(r);
+    leave_gap(r, start_ns);
     return HEARTH_OK;
 }
 
 /* Rows of an embedding table lie anywhere: reading ahead of one would read megabytes that nobody asked for. */
 static void set_aside(const hth_residency *r, const hth_weight *w) {
     uint64_t from = (w->offset + r->page - 1) / r->page * r->page, to = (w->offset + w->bytes) / r->page * r->page;
-    if (from < to) (void)madvise((unsigned char *)r->files[w->file].base + from, (size_t)(to - from), MADV_RANDOM);
+    if (from >= to) return;
+    (void)madvise((unsigned char *)r->files[w->file].base + from, (size_t)(to - from), MADV_NOHUGEPAGE);
+    (void)madvise((unsigned char *)r->files[w->file].base + from, (size_t)(to - from), MADV_RANDOM);
+}
+
+/* Where the file system can, the page cache takes files in huge pages, whatever the order they are read in: what is
+ * read so once is mapped again in no time. */
+static void ask_for_huge_pages(const hth_residency *r) {
+    for (int i = 0; i < r->n_files; i++) {
+        const size_t size = ((size_t)r->files[i].size + r->page - 1) / r->page * r->page;
+        (void)madvise((unsigned char *)(uintptr_t)r->files[i].base, size, MADV_HUGEPAGE);
+    }
 }
 
 static void find_tables(hth_residency *r, const hth_program *p) {
@@ -309,6 +326,7 @@ hearth_status hth_residency_place(hth_residency *r, const hth_program *program, 
                                      .window = (uint64_t)16 << 20,
                                      .piece = (uint64_t)4 << 20};
     HTH_TRY(hth_arrival_plan(&r->arrival, program, r->files, &order, err));
+    if (!r->copy) ask_for_huge_pages(r);
     find_tables(r, program);
     r->cached = is_cached(r);
     return HEARTH_OK;
