@@ -148,8 +148,9 @@ static void leave(hth_arrival *a) {
     a->minor_faults += minor;
     a->major_faults += major;
     a->end_ns = hth_now_ns();
-    bool last = --a->running == 0;
+    bool last = --a->running == 0, all = a->in_order == a->count;
     pthread_mutex_unlock(&a->lock);
+    if (last && all && a->arrived_all) a->arrived_all(a->context);
     if (last) hth_frontier_advance(&a->frontier, a->all_ops + 1);
 }
 

@@ -25,6 +25,9 @@ typedef struct hth_piece {
 /* Make one piece present; by any of the threads. */
 typedef hearth_status hth_bring_fn(void *context, const hth_piece *piece, hearth_error *err);
 
+/* All pieces are there; by the last of the threads, before the frontier moves past the last op. */
+typedef void hth_arrived_fn(void *context);
+
 typedef struct hth_arrival {
     hth_piece *pieces; /* [count] */
     size_t count;
@@ -33,6 +36,7 @@ typedef struct hth_arrival {
     int64_t all_ops;   /* the frontier when the weights of all ops are there; one more when all is over */
     hth_frontier frontier;
     hth_bring_fn *bring;
+    hth_arrived_fn *arrived_all; /* NULL: nothing more to do */
     void *context;
     int n_threads;
     pthread_t threads[HTH_ARRIVAL_THREADS];

@@ -1,6 +1,7 @@
 /* Open: the composition point. Cheap refusals first, then everything that costs, each step a row of the ledger. Weights
  * arrive on threads of their own as soon as the plan is accepted, while the rest is made. */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -216,16 +217,25 @@ static hearth_status start_residency(hearth_engine *e, hearth_error *err) {
     return HEARTH_OK;
 }
 
-/* All weights are there, or never will be: write the row. */
-static hearth_status settle(hearth_engine *e, hearth_error *err) {
+static void write_residency_row(hearth_engine *e) {
     const hth_arrival *a = &e->residency.arrival;
     hearth_ledger_row *row = &e->ledger.rows[e->residency_row];
-    e->residency.pending = false;
-    e->residency.last_use_ns = a->end_ns;
+    const size_t said = strlen(row->how);
     row->end_ms = (double)(a->end_ns - e->ledger.start_ns) * 1e-6;
     row->bytes = atomic_load(&a->arrived);
     row->minor_faults = a->minor_faults;
     row->major_faults = a->major_faults;
+    if (a->bytes > 0 && a->failure.status == HEARTH_OK)
+        snprintf(row->how + said, sizeof row->how - said, ", %.0f %% in huge pages",
+                 100 * (double)e->residency.huge / (double)a->bytes);
+}
+
+/* All weights are there, or never will be. */
+static hearth_status settle(hearth_engine *e, hearth_error *err) {
+    const hth_arrival *a = &e->residency.arrival;
+    if (e->residency.pending) write_residency_row(e);
+    e->residency.pending = false;
+    e->residency.last_use_ns = a->end_ns;
     if (a->failure.status == HEARTH_OK) return HEARTH_OK;
     if (err) *err = a->failure;
     return a->failure.status;

@@ -4,7 +4,7 @@
  * (MADV_POPULATE_READ), which keeps the system's readahead in step: on the machines measured it read a file as fast as
  * the disk gave it, at a tenth of the processor time of parallel reads into the page cache; two walkers broke the
  * readahead up. The mapping asks for huge pages: where the file system has them, reading takes half the time, what was
- * read so is mapped again at once, and passes that stream weights lose a seventh less time to address translation.
+ * read so is mapped again at once, and passes that stream weights are a seventh faster.
  *
  * Read (load=read): memory of our own on huge pages, filled by a few threads around the page cache (O_DIRECT). The
  * system takes none of it back, and it costs its size in private memory.
@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/sysmem.h"
 #include "engine/engine.h"
 
 #ifndef MADV_POPULATE_READ
@@ -337,8 +338,15 @@ const char *hth_residency_place_name(const hth_residency *r) {
     return r->cached ? "file pages, cached" : r->may_ask ? "file pages, not all cached" : "file pages";
 }
 
+static void count_huge(void *context) {
+    hth_residency *r = context;
+    for (int i = 0; i < r->n_files; i++) r->huge += hth_memory_huge_bytes(r->files[i].base, (size_t)r->files[i].size);
+    if (r->huge > r->arrival.bytes) r->huge = r->arrival.bytes; /* they may reach beyond */
+}
+
 hearth_status hth_residency_start(hth_residency *r, int cores, hearth_error *err) {
     r->pending = true;
+    r->arrival.arrived_all = count_huge;
     HTH_TRY(start_keeper(r, err));
     if (r->copy) return hth_arrival_start(&r->arrival, READERS, bring_read, r, err);
     atomic_store(&r->gaps, true);

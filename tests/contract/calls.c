@@ -286,6 +286,21 @@ static long bytes_read(void) {
     return at && sscanf(at, " read_bytes: %ld", &bytes) == 1 ? bytes : 0;
 }
 
+/* Whether the mapping at `base` asks for huge pages; true where the system does not know them. */
+static bool asks_for_huge_pages(const unsigned char *base) {
+    char line[512];
+    bool inside = false, asks = false;
+    FILE *f = fopen("/proc/self/smaps", "re");
+    if (!f || access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK) != 0) asks = true;
+    while (f && fgets(line, sizeof line, f)) {
+        uintmax_t from, to;
+        if (sscanf(line, "%jx-%jx ", &from, &to) == 2) inside = from <= (uintptr_t)base && (uintptr_t)base < to;
+        else if (inside && strncmp(line, "VmFlags:", 8) == 0) asks |= strstr(line, " hg") != NULL;
+    }
+    if (f) fclose(f);
+    return asks;
+}
+
 static const char *copy_model(void) {
     size_t size;
     char *bytes = contents(model, &size);
@@ -317,6 +332,8 @@ static void weights_are_resident_and_come_back(void **state) {
     print_message("read %ld of %ld bytes\n", read, (long)st.st_size);
     assert_true(read <= (long)(st.st_size + st.st_size / 50) + READ_AROUND);
     size_t there = pages_there(f.engine, &pages);
+    const hth_piece *piece = &f.engine->residency.arrival.pieces[0];
+    assert_true(asks_for_huge_pages(mapping_of(f.engine).base + piece->from));
     assert_int_equal(there, pages);
     assert_true(pages > 10);
     assert_int_equal(first_prefill(&f), HEARTH_OK);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
+#include "base/sysmem.h"
 
 typedef struct thing {
     float *a;
@@ -115,12 +116,31 @@ static void no_memory_is_named(void **state) {
     hth_arena_unmap(&arena);
 }
 
+/* Huge pages are the system's to give; where it gives some they are counted, and small ones are not. */
+static void huge_pages_are_counted(void **state) {
+    (void)state;
+    const size_t huge = (size_t)2 << 20, size = 4 * huge;
+    hth_arena arena;
+    hearth_error err = {0};
+    assert_int_equal(hth_arena_map(&arena, size, "memory", &err), HEARTH_OK);
+    const uint64_t given = hth_memory_huge_bytes(arena.base, size);
+    print_message("%zu bytes, %llu of them in huge pages\n", size, (unsigned long long)given);
+    assert_true(given <= size && given % huge == 0);
+    if (given == size) assert_int_equal(hth_memory_huge_bytes(arena.base + size, size), 0);
+    hth_arena_unmap(&arena);
+    void *small = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(small != MAP_FAILED);
+    (void)madvise(small, size, MADV_NOHUGEPAGE);
+    memset(small, 1, size);
+    assert_int_equal(hth_memory_huge_bytes(small, size), 0);
+    munmap(small, size);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_what_it_carves),
-        cmocka_unit_test(overflow_is_sticky),
-        cmocka_unit_test(mapped_pages_are_present),
-        cmocka_unit_test(no_memory_is_named),
+        cmocka_unit_test(counts_what_it_carves),    cmocka_unit_test(overflow_is_sticky),
+        cmocka_unit_test(mapped_pages_are_present), cmocka_unit_test(no_memory_is_named),
+        cmocka_unit_test(huge_pages_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
