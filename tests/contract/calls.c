@@ -332,8 +332,11 @@ static void weights_are_resident_and_come_back(void **state) {
     print_message("read %ld of %ld bytes\n", read, (long)st.st_size);
     assert_true(read <= (long)(st.st_size + st.st_size / 50) + READ_AROUND);
     size_t there = pages_there(f.engine, &pages);
-    const hth_piece *piece = &f.engine->residency.arrival.pieces[0];
-    assert_true(asks_for_huge_pages(mapping_of(f.engine).base + piece->from));
+    const hth_arrival *a = &f.engine->residency.arrival;
+    for (size_t i = 0; i < a->count; i++) {
+        assert_true(asks_for_huge_pages(mapping_of(f.engine).base + a->pieces[i].from));
+        assert_true(asks_for_huge_pages(mapping_of(f.engine).base + a->pieces[i].to - 1));
+    }
     assert_int_equal(there, pages);
     assert_true(pages > 10);
     assert_int_equal(first_prefill(&f), HEARTH_OK);
