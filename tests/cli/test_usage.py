@@ -131,6 +131,17 @@ class Refusals(ProgramTest):
                          ["logits", "--tokens"], ["logits", "--tokens", "1,2", "--cuts"], ["detokenize", "--tokens"]):
                 self.refuse(2, args[0], "-m", MODEL, *args[1:], text, says="comma")
 
+    def test_sizes_beyond_reason(self):
+        for name in ("--ctx", "--rows", "--sessions", "--outputs", "--mark-slots", "--threads", "--memory"):
+            for value in ("9223372036854775808", "-1", "1e30"):
+                self.refuse(2, "run", "-m", MODEL, "-p", "a", "-n", "1", name, value, says=value)
+        for value in ("9223372036854775808", "-1", "1e30"):
+            self.refuse(2, "run", "-m", MODEL, "-p", "a", "-n", value, says=value)
+        # A count that no context holds is as much as there is room for.
+        for value in ("2147483647", "9223372036854775807"):
+            report = self.report("run", "-m", MODEL, "--raw", "-p", "a", "-n", value, "--ignore-eos", "--ctx", "64")
+            self.assertEqual(report["stop"], "context")
+
     def test_texts_that_are_too_long(self):
         """It is the prompt that is told, not a --ctx that was not given."""
         file = self.folder / "text"

@@ -33,6 +33,7 @@ enum {
 };
 
 static const char *model; /* of the tests that take one */
+static int rounds = 30;   /* of engines that come and go; five times as many prompts */
 
 static hearth_engine *open_model(const char *path, const char *const *pairs) {
     hearth_options *options;
@@ -451,6 +452,25 @@ static void opening_leaves_no_trace_in_any_state(void **state) {
     hearth_engine_close(&engine);
 }
 
+static void the_first_answer_is_a_later_one(void **state) {
+    (void)state;
+    first_times f;
+    set_up(&f, OPEN(model, "load", "map"));
+    const size_t bytes = (size_t)f.info.vocab * sizeof *f.logits;
+    float *first = malloc(bytes);
+    assert_non_null(first);
+    assert_int_equal(first_prefill(&f), HEARTH_OK);
+    memcpy(first, f.logits, bytes);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(hearth_session_truncate(f.sessions[0], 0, NULL), HEARTH_OK);
+        assert_int_equal(hearth_session_sync(f.sessions[0], f.tokens, PROMPT, NULL, 0, &f.logits, NULL, NULL),
+                         HEARTH_OK);
+        assert_memory_equal(f.logits, first, bytes);
+    }
+    free(first);
+    tear_down(&f);
+}
+
 /* ---- coming and going ---- */
 
 static int threads_now(void) {
@@ -461,12 +481,42 @@ static int threads_now(void) {
     return threads;
 }
 
-static void engines_come_and_go_without_growth(void **state) {
-    enum { ROUNDS = 60, SETTLED = 3 };
+static long resident_pages(void) {
+    size_t size;
+    long all, resident = 0;
+    assert_int_equal(sscanf(contents("/proc/self/statm", &size), "%ld %ld", &all, &resident), 2);
+    return resident;
+}
+
+/* Prompts of 20 tokens that have no prefix in common. */
+static void thousands_of_prompts_leave_nothing(void **state) {
+    enum { SETTLED = 40, LENGTH = 20 };
     (void)state;
-    long live = 0;
+    first_times f;
+    long live = 0, resident = 0;
+    set_up(&f, OPEN(model, "load", "map"));
+    assert_int_equal(create(&f, 0), HEARTH_OK);
+    for (int i = 0; i < 5 * rounds; i++) {
+        hearth_token prompt[LENGTH];
+        for (int k = 0; k < LENGTH; k++) prompt[k] = (hearth_token)((i + 1 + k * (i % 97)) % f.info.vocab);
+        assert_int_equal(hearth_session_sync(f.sessions[0], prompt, LENGTH, NULL, 0, &f.logits, NULL, NULL), HEARTH_OK);
+        if (i != SETTLED) continue;
+        live = call_guard_live();
+        resident = resident_pages();
+    }
+    assert_int_equal(call_guard_live(), live);
+    /* Rows of the embedding table are the file's. */
+    assert_true(resident_pages() <= resident + (long)(mapping_of(f.engine).size / 4096) + 16);
+    tear_down(&f);
+}
+
+/* Two engines at a time. */
+static void engines_come_and_go_without_growth(void **state) {
+    enum { SETTLED = 8, FEW_PAGES = 1024 };
+    (void)state;
+    long live = 0, resident = 0;
     size_t maps = 0;
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < rounds; i++) {
         first_times f;
         hearth_engine *other = OPEN(model, "load", i % 2 ? "read" : "map", "early", "on");
         set_up(&f, OPEN(model, "load", i % 2 ? "map" : "read", "early", i % 3 ? "on" : "off"));
@@ -476,8 +526,10 @@ static void engines_come_and_go_without_growth(void **state) {
         if (i == SETTLED) {
             live = call_guard_live();
             maps = count_lines("/proc/self/maps");
+            resident = resident_pages();
         }
     }
+    assert_true(resident_pages() <= resident + FEW_PAGES);
     /* The C library keeps a few stacks of threads that ended, each with a table of some hundred bytes. */
     assert_true(labs(call_guard_live() - live) <= 1600);
     assert_true(count_lines("/proc/self/maps") <= maps + 8);
@@ -497,9 +549,15 @@ int main(int argc, char **argv) {
         cmocka_unit_test(keeping_warm_what_cannot_cool_is_refused),
         cmocka_unit_test(rows_of_a_prompt_are_read_ahead),
         cmocka_unit_test(opening_leaves_no_trace_in_any_state),
+        cmocka_unit_test(the_first_answer_is_a_later_one),
+        cmocka_unit_test(thousands_of_prompts_leave_nothing),
         cmocka_unit_test(engines_come_and_go_without_growth),
     };
-    if (argc != 2) return 2;
+    const struct CMUnitTest long_ones[] = {cmocka_unit_test(thousands_of_prompts_leave_nothing),
+                                           cmocka_unit_test(engines_come_and_go_without_growth)};
+    if (argc < 2 || argc > 3) return 2;
     model = argv[1];
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (argc == 2) return cmocka_run_group_tests(tests, NULL, NULL);
+    rounds = atoi(argv[2]);
+    return cmocka_run_group_tests(long_ones, NULL, NULL);
 }

@@ -32,5 +32,7 @@ if(NOT HEARTH_SANITIZE) # a sanitizer has an allocator and memory of its own
   hearth_call_guard(contract_calls)
   add_test(NAME contract_calls_window COMMAND contract_calls ${models}/tiny-gemma3-bf16.gguf)
   add_test(NAME contract_calls_dtypes COMMAND contract_calls ${models}/llama-mixed.gguf)
+  add_test(NAME contract_calls_1000_times COMMAND contract_calls ${models}/tiny-qwen35moe-bf16.gguf 1000)
+  set_property(TEST contract_calls_1000_times APPEND PROPERTY LABELS slow)
   hearth_test(contract_plan contract/plan.c)
 endif()
