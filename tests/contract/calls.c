@@ -558,6 +558,6 @@ int main(int argc, char **argv) {
     if (argc < 2 || argc > 3) return 2;
     model = argv[1];
     if (argc == 2) return cmocka_run_group_tests(tests, NULL, NULL);
-    rounds = atoi(argv[2]);
+    rounds = (int)strtol(argv[2], NULL, 10);
     return cmocka_run_group_tests(long_ones, NULL, NULL);
 }
