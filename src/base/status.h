@@ -2,6 +2,8 @@
 #ifndef HTH_BASE_STATUS_H
 #define HTH_BASE_STATUS_H
 
+#include <stdint.h>
+
 #include "hearth/status.h"
 
 /* Fill *err (if not NULL) with a status and a formatted text, and return the status, so that a caller can write
@@ -9,6 +11,11 @@
  * shown as '?', so a hostile file cannot write to a terminal. */
 hearth_status hth_fail(hearth_error *err, hearth_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* What a noun ends in behind a number: "" or "s". */
+static inline const char *hth_plural(int64_t count) {
+    return count == 1 ? "" : "s";
+}
 
 /* Return early when an expression fails. */
 #define HTH_TRY(expression)                                                                                            \

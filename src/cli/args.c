@@ -249,7 +249,11 @@ static bool parse_word(parser *p, char *text) {
 
 static bool parse_operand(parser *p, const char *text) {
     if (p->command->operands) return append(&p->args->operands, text);
-    hth_complain("'%s' is no flag; 'hearth %s --help' says what can be given", text, p->command->verb);
+    const word prompt = {.name = "prompt", .size = sizeof "prompt" - 1};
+    const hth_flag *flag = find_flag(p, &prompt);
+    if (flag && flag->letter == 'p' && flag->help && strcmp(flag->value, "TEXT") == 0)
+        hth_complain("'%s' is no flag; a text is given with -p", text);
+    else hth_complain("'%s' is no flag; 'hearth %s --help' says what can be given", text, p->command->verb);
     return false;
 }
 

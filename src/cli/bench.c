@@ -59,7 +59,7 @@ static bool parse_flags(int argc, char **argv, hth_bench *b, int *status) {
     static const hth_default defaults[] = {{"ctx", NULL, "what the longest measurement needs"},
                                            {"rows", NULL, "512, or the longest pass of --sweep"},
                                            {"outputs", NULL, "16, or one a session"},
-                                           {"sessions", NULL, "the most of --batch"},
+                                           {"sessions", NULL, "1, or the most of --batch"},
                                            {"mark-slots", NULL, "those of --marks, and one a session"}};
     const hth_command command = {
         .verb = "bench",

@@ -1,5 +1,6 @@
 #include <math.h>
 
+#include "base/status.h"
 #include "cli/bench.h"
 #include "cli/svg.h"
 
@@ -25,9 +26,9 @@ static void put_grid(FILE *out, double top, int y, int height) {
 static void put_bar(FILE *out, const hth_bench_row *row, double top, int y) {
     double scale = BARS / top, middle = y + BAR / 2.0;
     fprintf(out, "<text x='%d' y='%.1f' class='name'>%lld token%s", LEFT - 10, middle + 4, (long long)row->tokens,
-            row->tokens == 1 ? "" : "s");
+            hth_plural(row->tokens));
     if (row->depth > 0) fprintf(out, " after %lld", (long long)row->depth);
-    if (row->marks > 0) fprintf(out, ", %lld mark%s", (long long)row->marks, row->marks == 1 ? "" : "s");
+    if (row->marks > 0) fprintf(out, ", %lld mark%s", (long long)row->marks, hth_plural(row->marks));
     if (row->sessions > 1) fprintf(out, ", %lld sessions", (long long)row->sessions);
     fprintf(out, "</text>\n<rect x='%d' y='%d' width='%.1f' height='%d' class='%s'/>\n", LEFT, y, row->median * scale,
             BAR, row->decode ? "decode" : "prefill");

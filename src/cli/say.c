@@ -91,10 +91,6 @@ int hth_out_of_memory(void) {
     return HTH_EXIT_FAILED;
 }
 
-const char *hth_plural(int64_t count) {
-    return count == 1 ? "" : "s";
-}
-
 bool hth_progress_shown(void) {
     return say.err_terminal;
 }

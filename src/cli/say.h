@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "hearth/status.h"
+#include "base/status.h"
 
 /* Make the descriptors 0, 1 and 2 safe to use, and broken pipes an error of the write. Comes first in main. */
 void hth_say_begin(void);
@@ -24,8 +24,6 @@ void hth_complain(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* Print a library's error; the answer is the exit status that goes with it. */
 int hth_complain_error(const hearth_error *err);
 int hth_out_of_memory(void); /* says so; HTH_EXIT_FAILED */
-/* What a noun ends in behind a number: "" or "s". */
-const char *hth_plural(int64_t count);
 /* A line on standard error, whatever it is. */
 void hth_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -26,8 +26,10 @@ void hth_blocks_hold(hth_blocks *pool, int32_t block) {
 }
 
 hearth_status hth_blocks_short(const hearth_engine *e, int64_t need, int64_t available, hearth_error *err) {
-    return hth_fail(err, HEARTH_TOO_LONG, "%lld KV blocks are needed and %lld of %lld are free: %lld marks hold others",
-                    (long long)need, (long long)available, (long long)e->blocks.total, (long long)e->marks.used);
+    return hth_fail(err, HEARTH_TOO_LONG,
+                    "a call needs %lld KV block%s and %lld of %lld are free: others are held by %lld mark%s",
+                    (long long)need, hth_plural(need), (long long)available, (long long)e->blocks.total,
+                    (long long)e->marks.used, hth_plural(e->marks.used));
 }
 
 void hth_blocks_drop(hth_blocks *pool, int32_t block) {

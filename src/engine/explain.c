@@ -76,22 +76,18 @@ static bool is_explained(hth_option id) {
 
 /* ---- Text ---- */
 
-static const char *plural(int64_t count) {
-    return count == 1 ? "" : "s";
-}
-
 static void print_facts(const hearth_engine *e, FILE *out) {
     hearth_model_info info;
     hearth_engine_info(e, &info);
     fprintf(out, "model     %s, architecture %s, %" PRId64 " layer%s, embedding %" PRId64 ", vocabulary %d\n",
-            *info.name ? info.name : "(no name)", info.architecture, info.layers, plural(info.layers), info.embedding,
-            info.vocab);
+            *info.name ? info.name : "(no name)", info.architecture, info.layers, hth_plural(info.layers),
+            info.embedding, info.vocab);
     fprintf(out,
             "context   %" PRId64 " of the model's %" PRId64 "; rows a pass %" PRId64 "; outputs a call %" PRId64
             "; sessions %" PRId64 "\n",
             info.context, info.model_context, info.rows, info.outputs, info.sessions);
     fprintf(out, "backend   %s, kernels %s, %d thread%s, KV %s\n", e->type->name, info.kernels, info.threads,
-            plural(info.threads), info.kv);
+            hth_plural(info.threads), info.kv);
     if (e->tokenizer)
         fprintf(out, "tokenizer %s, pre-tokenizer %s, %d tokens\n", hearth_tokenizer_kind(e->tokenizer),
                 *hearth_tokenizer_pre(e->tokenizer) ? hearth_tokenizer_pre(e->tokenizer) : "none",

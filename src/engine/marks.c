@@ -36,8 +36,8 @@ hearth_status hth_marks_fit(const hearth_engine *e, size_t count, hearth_error *
     size_t unused = (size_t)(e->marks.total - e->marks.used);
     if (count <= unused) return HEARTH_OK;
     return hth_fail(err, HEARTH_TOO_LONG,
-                    "%zu marks wanted in one call: %zu of %lld slots are free (option mark-slots)", count, unused,
-                    (long long)e->marks.total);
+                    "%zu mark%s wanted in one call: %zu of %lld slots are free (option mark-slots)", count,
+                    hth_plural((int64_t)count), unused, (long long)e->marks.total);
 }
 
 int32_t hth_marks_slot(const hth_marks *marks, const hth_pass_mark *taken, int64_t count) {

@@ -25,8 +25,9 @@ static hearth_status check_item(const hearth_engine *e, const hearth_item *items
     HTH_TRY(hth_session_check(s, err));
     if (item->count < 1) return hth_fail(err, HEARTH_BAD_ARGUMENT, "item %zu has no tokens", i);
     if (item->count > e->limits.context - s->position)
-        return hth_fail(err, HEARTH_TOO_LONG, "%lld tokens at position %lld do not fit the context of %lld",
-                        (long long)item->count, (long long)s->position, (long long)e->limits.context);
+        return hth_fail(err, HEARTH_TOO_LONG, "no room for %lld token%s at position %lld of a context of %lld",
+                        (long long)item->count, hth_plural(item->count), (long long)s->position,
+                        (long long)e->limits.context);
     for (int64_t t = 0; t < item->count; t++)
         if (item->tokens[t] < 0 || item->tokens[t] >= e->program->n_vocab)
             return hth_fail(err, HEARTH_BAD_ARGUMENT, "token %lld of item %zu is %d: the model has ids 0 to %lld",

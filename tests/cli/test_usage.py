@@ -48,7 +48,7 @@ class Help(ProgramTest):
                  "explain": {"ctx": "the model's, at most 8192 and what fits", "outputs": "16", "early": "off"},
                  "logits": {"ctx": "the prompt's tokens", "outputs": "the prompt's, at most 128"},
                  "eval": {"ctx": "512, at most the model's", "mark-slots": "0"},
-                 "bench": {"rows": "512, or the longest pass of --sweep", "sessions": "the most of --batch"}}
+                 "bench": {"rows": "512, or the longest pass of --sweep", "sessions": "1, or the most of --batch"}}
         for verb, options in shown.items():
             text = self.succeed(verb, "--help").decode()
             for name, default in options.items():
@@ -123,7 +123,8 @@ class Refusals(ProgramTest):
         self.refuse(2, "run", "--memory", "8x", says="bytes")
         self.refuse(2, "run", "--greedy=1", says="takes no value")
         self.refuse(2, "bench", "--reps", "0", says="from 1 to 1000")
-        self.refuse(2, "run", "stray", says="'stray'")
+        self.refuse(2, "run", "stray", says="'stray' is no flag; a text is given with -p")
+        self.refuse(2, "chat", "stray", says="'stray' is no flag; 'hearth chat --help'")
 
     def test_lists_of_numbers(self):
         for text in ("1,,2", ",2", "2,", ","):

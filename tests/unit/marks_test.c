@@ -395,7 +395,7 @@ static void test_blocks_run_out(void **state) {
     run(s, others, 100, NULL, 0);
     hearth_item item = {.session = s, .tokens = tokens, .count = 100, .outputs = HEARTH_OUTPUT_LAST};
     assert_int_equal(hearth_engine_run(engine, &item, 1, &err), HEARTH_TOO_LONG);
-    assert_non_null(strstr(err.text, "2 KV blocks are needed and 0 of 6 are free: 1 marks hold others"));
+    assert_non_null(strstr(err.text, "a call needs 2 KV blocks and 0 of 6 are free: others are held by 1 mark"));
     assert_int_equal(hearth_session_position(s), 100);
     assert_int_equal(hearth_session_sync(s, others, 200, NULL, 0, NULL, NULL, &err), HEARTH_TOO_LONG);
     assert_int_equal(hearth_session_position(s), 100);
@@ -421,7 +421,7 @@ static void test_refused_sync_stays(void **state) {
     run(s, others, 192, &far, 1);
     assert_int_equal(counters().blocks_total - counters().blocks_used, 1);
     assert_int_equal(hearth_session_sync(s, text, 130, NULL, 0, NULL, NULL, &err), HEARTH_TOO_LONG);
-    assert_non_null(strstr(err.text, "2 KV blocks are needed and 1 of 6 are free"));
+    assert_non_null(strstr(err.text, "a call needs 2 KV blocks and 1 of 6 are free"));
     assert_int_equal(hearth_session_position(s), 192);
     assert_memory_equal(hearth_session_tokens(s), others, 192 * sizeof *others);
     assert_int_equal(counters().restores, 0);
