@@ -29,9 +29,15 @@ HEARTH_API hearth_status hearth_template_create(const char *text, size_t size, h
 /* NULL is ignored; *chat_template becomes NULL. */
 HEARTH_API void hearth_template_free(hearth_template **chat_template);
 
-/* A variable whose text is the model's and not the user's, such as bos_token. */
+/* 1 when the template's text has a variable of this name (whether it gets so far as to read it is another matter): what
+ * it does not name has no effect. */
+HEARTH_API int hearth_template_names(const hearth_template *chat_template, const char *name);
+
+/* A variable that does not come from the request: a text that is the model's and not the user's, such as bos_token; or
+ * a value in JSON, whose strings are content as the request's are. */
 typedef struct hearth_template_variable {
     const char *name, *text; /* NUL-terminated UTF-8 */
+    int is_json;
 } hearth_template_variable;
 
 /* Zero is the default of each. */

@@ -20,7 +20,8 @@ static const char notes[] =
     "says more.";
 
 typedef struct chat_flags {
-    const char *system, *template, *history;
+    const char *system, *history;
+    hth_template_flags template;
 } chat_flags;
 
 static bool parse_flags(int argc, char **argv, hth_chat *c, chat_flags *f, int *status) {
@@ -30,8 +31,9 @@ static bool parse_flags(int argc, char **argv, hth_chat *c, chat_flags *f, int *
          INT64_MAX},
         HTH_CHOOSING_FLAGS(&c->choosing),
         {0, "system", "system-prompt", HTH_FLAG_TEXT, &f->system, "TEXT|@FILE", "the system message", 0, 0},
-        {0, "template", "chat-template-file", HTH_FLAG_TEXT, &f->template, "FILE",
-         "a chat template in place of the model's own", 0, 0},
+        HTH_TEMPLATE_FLAGS(&f->template),
+        {0, "tools", NULL, HTH_FLAG_TEXT, &f->template.tools, "FILE",
+         "tools that the model may call, a JSON array; /tool gives results", 0, 0},
         {0, "history", NULL, HTH_FLAG_TEXT, &f->history, "FILE", "keep what is typed in a file, for the next chat", 0,
          0},
     };
@@ -58,7 +60,7 @@ static int open_text(hth_chat *c, const chat_flags *f) {
     hth_text system = {NULL, 0};
     int status = hth_find_model(&c->args, c->path);
     if (status == HTH_EXIT_OK) status = hth_open_tokenizer(&c->args, c->path, &c->own_tokenizer);
-    if (status == HTH_EXIT_OK) status = hth_chat_template_open(c->path, f->template, c->own_tokenizer, &c->template);
+    if (status == HTH_EXIT_OK) status = hth_chat_template_open(c->path, &f->template, c->own_tokenizer, &c->template);
     if (status == HTH_EXIT_OK && !c->template.template) {
         hth_complain("%s has no chat template; --template FILE gives one, and 'hearth run' completes text", c->path);
         status = HTH_EXIT_FAILED;
@@ -179,7 +181,7 @@ static void chat_free(hth_chat *c) {
 
 int hth_verb_chat(int argc, char **argv) {
     hth_chat c = {.engine = NULL};
-    chat_flags flags = {NULL, NULL, NULL};
+    chat_flags flags = {.system = NULL};
     int status;
     bool leaving = false;
     if (parse_flags(argc, argv, &c, &flags, &status)) {
@@ -192,5 +194,6 @@ int hth_verb_chat(int argc, char **argv) {
         }
     }
     chat_free(&c);
+    hth_list_free(&flags.template.arguments);
     return status;
 }

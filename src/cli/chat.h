@@ -46,16 +46,20 @@ typedef struct hth_chat {
     int64_t answers;
 } hth_chat;
 
-/* Answer the conversation, which ends with a user's message, and append the answer. When there is none, because it was
- * stopped before it began or could not be made, the message is taken out of the conversation and kept as withdrawn. The
- * answer is an exit status; HTH_EXIT_OK also when it was stopped. */
+/* Answer the conversation, which ends with a user's message or a tool's result, and append the answer. When there is
+ * none, because it was stopped before it began or could not be made, that message is taken out of the conversation, and
+ * a user's is kept as withdrawn. The answer is an exit status; HTH_EXIT_OK also when it was stopped. */
 int hth_chat_turn(hth_chat *c);
+
+/* On a terminal: which call of the last answer waits for its result, if one does. */
+void hth_chat_say_call(const hth_chat *c);
 
 /* Keep the first `count` messages of the conversation; and keep the text of the next as withdrawn. */
 void hth_chat_cut(hth_chat *c, size_t count);
 void hth_chat_withdraw(hth_chat *c, size_t count);
-/* Where the last user's message is; the number of messages when there is none. */
-size_t hth_chat_last_user(const hth_chat *c);
+/* Where the last message is that an answer can follow, a user's or a tool's; the number of messages when there is
+ * none. */
+size_t hth_chat_last_said(const hth_chat *c);
 
 typedef enum hth_chat_next { HTH_CHAT_GO_ON, HTH_CHAT_ANSWER, HTH_CHAT_QUIT, HTH_CHAT_FAILED } hth_chat_next;
 

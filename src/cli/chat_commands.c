@@ -47,13 +47,13 @@ static hth_chat_next do_back(hth_chat *c, const char *argument) {
 }
 
 static hth_chat_next do_retry(hth_chat *c, const char *argument) {
-    size_t user = hth_chat_last_user(c);
+    size_t said = hth_chat_last_said(c);
     (void)argument;
-    if (user == c->conversation.count) {
+    if (said == c->conversation.count) {
         hth_complain("there is no answer to try again");
         return HTH_CHAT_FAILED;
     }
-    hth_chat_cut(c, user + 1);
+    hth_chat_cut(c, said + 1);
     return HTH_CHAT_ANSWER;
 }
 
@@ -65,6 +65,25 @@ static hth_chat_next do_edit(hth_chat *c, const char *argument) {
     }
     if (!c->unanswered && !go_back(c, 1)) return HTH_CHAT_FAILED;
     c->editing = true;
+    return HTH_CHAT_GO_ON;
+}
+
+/* The model goes on once all calls of its answer have their results. */
+static hth_chat_next do_tool(hth_chat *c, const char *argument) {
+    hth_text text = {NULL, 0};
+    if (!hth_conversation_open_call(&c->conversation)) {
+        hth_complain("/tool: no call waits for a result");
+        return HTH_CHAT_FAILED;
+    }
+    if (hth_read_text_or_file(argument, &text) != HTH_EXIT_OK) return HTH_CHAT_FAILED;
+    bool added = hth_conversation_add_result(&c->conversation, text.data ? text.data : "", text.size);
+    free(text.data);
+    if (!added) {
+        hth_out_of_memory();
+        return HTH_CHAT_FAILED;
+    }
+    if (!hth_conversation_open_call(&c->conversation)) return HTH_CHAT_ANSWER;
+    hth_chat_say_call(c);
     return HTH_CHAT_GO_ON;
 }
 
@@ -141,7 +160,6 @@ static void print_beginning(const hth_message *m) {
 }
 
 static hth_chat_next do_tokens(hth_chat *c, const char *argument) {
-    static const char *const roles[] = {"system", "user", "assistant"};
     const hth_pasts none = {.count = 0};
     hth_chat_prompt p;
     (void)argument;
@@ -155,7 +173,7 @@ static hth_chat_next do_tokens(hth_chat *c, const char *argument) {
         size_t end = i + 1 < p.rendering->n_marks ? p.positions[i + 1] : p.tokens.count;
         if (mark->message >= c->conversation.count) continue;
         const hth_message *m = &c->conversation.messages[mark->message];
-        fprintf(stderr, "%7zu + %-5zu %-10s", p.positions[i], end - p.positions[i], roles[m->role]);
+        fprintf(stderr, "%7zu + %-5zu %-10s", p.positions[i], end - p.positions[i], hth_role_name(m->role));
         print_beginning(m);
     }
     if (status == HTH_EXIT_OK)
@@ -182,6 +200,7 @@ static const struct {
     {"undo", NULL, "take back the last message and its answer", do_undo},
     {"back", "N", "take back the last N messages and their answers", do_back},
     {"reset", NULL, "begin anew, with the same system message", do_reset},
+    {"tool", "TEXT", "the result of the tool that the model called (@FILE: from a file)", do_tool},
     {"system", "TEXT", "set the system message (@FILE: from a file; \"\": none); alone: show it", do_system},
     {"stats", NULL, "what the last answer took, and what was kept", do_stats},
     {"tokens", NULL, "how many tokens each message has", do_tokens},

@@ -119,7 +119,8 @@ static void collect_marks(hth_chat_prompt *p, const hth_conversation *c) {
     for (size_t i = 0; i < r->n_marks; i++) {
         size_t message = r->marks[i].message;
         bool user = message < c->count && c->messages[message].role == HTH_USER;
-        if ((!user && message != r->n_messages) || p->positions[i] == 0) continue;
+        bool inside = p->positions[i] > 0 && p->positions[i] < p->tokens.count;
+        if ((!user && message != r->n_messages) || !inside) continue;
         hth_mark_kind kind = !user ? HTH_MARK_PROMPT : message == first ? HTH_MARK_FIRST_MESSAGE : HTH_MARK_MESSAGE;
         add_mark(p, p->positions[i], kind);
     }

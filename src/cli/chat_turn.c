@@ -20,9 +20,10 @@ typedef struct turn {
     hearth_error err; /* why emit refused a text */
 } turn;
 
-size_t hth_chat_last_user(const hth_chat *c) {
+size_t hth_chat_last_said(const hth_chat *c) {
+    const hth_message *m = c->conversation.messages;
     size_t i = c->conversation.count;
-    while (i > 0 && c->conversation.messages[i - 1].role != HTH_USER) i--;
+    while (i > 0 && m[i - 1].role != HTH_USER && m[i - 1].role != HTH_TOOL) i--;
     return i > 0 ? i - 1 : c->conversation.count;
 }
 
@@ -88,7 +89,9 @@ static hearth_status prepare(turn *t, hearth_error *err) {
     const hearth_rendering *r = t->prompt.rendering;
     hearth_engine_info(c->engine, &info);
     const hearth_output_options options = {
-        .starts_in_reasoning = hearth_output_prompt_opens_reasoning(c->template.format, r->text, r->size)};
+        .starts_in_reasoning = hearth_output_prompt_opens_reasoning(c->template.format, r->text, r->size),
+        .tools = c->template.tools.data,
+        .tools_size = c->template.tools.size};
     hearth_status status = hearth_output_parser_create(c->template.format, &options, &t->parser, err);
     if (status == HEARTH_OK && hth_set_int(&c->args, "seed", next_seed(c)) == HTH_EXIT_OK)
         status = hth_choosing_sampler(&c->choosing, c->args.options, info.vocab, c->context + 1, &g->sampler, err);
@@ -161,6 +164,14 @@ static void report_json(const hth_chat *c, const hearth_output_result *r) {
     hth_out("", 0);
 }
 
+/* The call that the next result is of. */
+void hth_chat_say_call(const hth_chat *c) {
+    const hth_call *call = hth_conversation_open_call(&c->conversation);
+    if (call && c->interactive)
+        hth_note("(/tool TEXT, or /tool @FILE, gives the result of %.*s; or say something else)", (int)call->name.size,
+                 call->name.data);
+}
+
 /* Why an answer ended, where it is not what the user expects. */
 static void say_why(const hth_chat *c) {
     switch (c->last.stop) {
@@ -217,7 +228,9 @@ static int finish(turn *t) {
         if (t->err.status != HEARTH_OK) hth_complain_error(&t->err);
         return HTH_EXIT_FAILED;
     }
-    return keep_answer(t, &result);
+    int status = keep_answer(t, &result);
+    if (status == HTH_EXIT_OK) hth_chat_say_call(c);
+    return status;
 }
 
 static int run_turn(turn *t) {
@@ -244,8 +257,13 @@ int hth_chat_turn(hth_chat *c) {
     else hth_interrupt_catch();
     int status = run_turn(&t);
     c->unanswered = c->conversation.count == before;
-    if (c->unanswered) {
-        hth_chat_withdraw(c, hth_chat_last_user(c));
+    size_t said = hth_chat_last_said(c);
+    if (c->unanswered && c->conversation.messages[said].role == HTH_TOOL) {
+        hth_chat_cut(c, said);
+        c->unanswered = false; /* there is no message to bring back */
+        if (c->interactive) hth_note("(not answered: the call waits for /tool again)");
+    } else if (c->unanswered) {
+        hth_chat_withdraw(c, said);
         if (c->interactive) hth_note("(not answered: /edit brings the message back)");
     }
     if (c->interactive) hth_interrupt_take();

@@ -7,7 +7,10 @@
 #include "base/jsonout.h"
 #include "base/utf8.h"
 
-static const char *const role_names[] = {"system", "user", "assistant"};
+const char *hth_role_name(hth_role role) {
+    static const char *const names[] = {"system", "user", "assistant", "tool"};
+    return names[role];
+}
 
 /* ---- Messages ---- */
 
@@ -33,6 +36,7 @@ static void free_message(hth_message *m) {
     for (size_t i = 0; i < m->n_calls; i++) {
         free(m->calls[i].name.data);
         free(m->calls[i].arguments.data);
+        free(m->calls[i].id.data);
     }
     free(m->calls);
 }
@@ -57,8 +61,16 @@ bool hth_conversation_add(hth_conversation *c, hth_role role, const char *text, 
     return false;
 }
 
-/* The calls that are complete. */
-static bool copy_calls(hth_message *m, const hearth_output_result *answer) {
+/* Some templates take ids of nine letters and digits only. */
+static bool copy_id(hth_text *out, const hearth_output_call *call, size_t number) {
+    char id[16];
+    if (call->id_size > 0) return copy_text(out, call->id, call->id_size);
+    snprintf(id, sizeof id, "call%05zu", number % 100000);
+    return copy_text(out, id, strlen(id));
+}
+
+/* The calls that are complete; before: how many the conversation has. */
+static bool copy_calls(hth_message *m, const hearth_output_result *answer, size_t before) {
     m->calls = calloc(answer->call_count + 1, sizeof *m->calls);
     if (!m->calls) return false;
     for (size_t i = 0; i < answer->call_count; i++) {
@@ -66,20 +78,38 @@ static bool copy_calls(hth_message *m, const hearth_output_result *answer) {
         if (call->fault) continue;
         hth_call *to = &m->calls[m->n_calls++];
         if (!copy_text(&to->name, call->name, call->name_size) ||
-            !copy_text(&to->arguments, call->arguments, call->arguments_size))
+            !copy_text(&to->arguments, call->arguments, call->arguments_size) ||
+            !copy_id(&to->id, call, before + m->n_calls))
             return false;
     }
     return true;
 }
 
 bool hth_conversation_add_answer(hth_conversation *c, const hearth_output_result *answer) {
+    size_t before = 0;
+    for (size_t i = 0; i < c->count; i++) before += c->messages[i].n_calls;
     hth_message *m = add_message(c, HTH_ASSISTANT);
     if (!m) return false;
     if (copy_text(&m->content, answer->content, answer->content_size) &&
-        copy_text(&m->reasoning, answer->reasoning, answer->reasoning_size) && copy_calls(m, answer))
+        copy_text(&m->reasoning, answer->reasoning, answer->reasoning_size) && copy_calls(m, answer, before))
         return true;
     hth_conversation_cut(c, c->count - 1);
     return false;
+}
+
+const hth_call *hth_conversation_open_call(const hth_conversation *c) {
+    size_t results = 0;
+    while (results < c->count && c->messages[c->count - 1 - results].role == HTH_TOOL) results++;
+    if (results == c->count) return NULL;
+    const hth_message *answer = &c->messages[c->count - 1 - results];
+    return results < answer->n_calls ? &answer->calls[results] : NULL;
+}
+
+bool hth_conversation_add_result(hth_conversation *c, const char *text, size_t size) {
+    const hth_call *call = hth_conversation_open_call(c);
+    if (!hth_conversation_add(c, HTH_TOOL, text, size)) return false;
+    c->messages[c->count - 1].result_of = call;
+    return true;
 }
 
 bool hth_conversation_set_system(hth_conversation *c, const char *text, size_t size) {
@@ -110,12 +140,15 @@ void hth_conversation_free(hth_conversation *c) {
 
 static void write_message(hth_json *json, const hth_message *m) {
     hth_json_open(json, NULL, '{');
-    hth_json_text(json, "role", role_names[m->role]);
+    hth_json_text(json, "role", hth_role_name(m->role));
     hth_json_bytes(json, "content", m->content.data, m->content.size);
     if (m->reasoning.size > 0) hth_json_bytes(json, "reasoning_content", m->reasoning.data, m->reasoning.size);
+    if (m->result_of) hth_json_bytes(json, "name", m->result_of->name.data, m->result_of->name.size);
+    if (m->result_of) hth_json_bytes(json, "tool_call_id", m->result_of->id.data, m->result_of->id.size);
     if (m->n_calls > 0) hth_json_open(json, "tool_calls", '[');
     for (size_t i = 0; i < m->n_calls; i++) {
         hth_json_open(json, NULL, '{');
+        hth_json_bytes(json, "id", m->calls[i].id.data, m->calls[i].id.size);
         hth_json_text(json, "type", "function");
         hth_json_open(json, "function", '{');
         hth_json_bytes(json, "name", m->calls[i].name.data, m->calls[i].name.size);

@@ -22,7 +22,8 @@
 enum { DEFAULT_TOKENS = 256, MOST_ROWS = 512 };
 
 typedef struct run_flags {
-    const char *prompt, *file, *system, *template;
+    const char *prompt, *file, *system;
+    hth_template_flags template;
     int64_t n;
     const char *svg;
     bool raw, no_special, no_bos, show_special, ledger, verbose;
@@ -57,8 +58,11 @@ static const char notes[] =
 
 static int check_flags(run_state *r) {
     const run_flags *f = &r->flags;
-    if (!f->raw || !(f->system || f->template)) return hth_choosing_check(&r->choosing, &r->args);
-    hth_complain("%s has no effect with --raw", f->system ? "--system" : "--template");
+    bool shapes = f->system || f->template.file || f->template.arguments.count > 0;
+    if (!f->raw || !shapes) return hth_choosing_check(&r->choosing, &r->args);
+    hth_complain("%s has no effect with --raw", f->system          ? "--system"
+                                                : f->template.file ? "--template"
+                                                                   : "--template-arg");
     return HTH_EXIT_USAGE;
 }
 
@@ -78,8 +82,7 @@ static bool parse_flags(int argc, char **argv, run_state *r, int *status) {
         {'n', "tokens", "n-predict", HTH_FLAG_INT, &f->n, "N", "tokens to generate at most (256)", 0, INT64_MAX},
         HTH_CHOOSING_FLAGS(&r->choosing),
         {0, "system", "system-prompt", HTH_FLAG_TEXT, &f->system, "TEXT|@FILE", "a system message in front", 0, 0},
-        {0, "template", "chat-template-file", HTH_FLAG_TEXT, &f->template, "FILE",
-         "a chat template in place of the model's own", 0, 0},
+        HTH_TEMPLATE_FLAGS(&f->template),
         {0, "raw", NULL, HTH_FLAG_SWITCH, &f->raw, NULL, "no chat template: complete the text", 0, 0},
         {0, "no-special", NULL, HTH_FLAG_SWITCH, &f->no_special, NULL, "read control tokens in a raw prompt as text", 0,
          0},
@@ -149,11 +152,12 @@ static int encode_message(run_state *r) {
 static int encode_prompt(run_state *r) {
     unsigned flags = (r->flags.no_special ? 0 : HEARTH_ENCODE_SPECIAL) | (r->flags.no_bos ? 0 : HEARTH_ENCODE_ADD);
     if (!r->flags.raw) {
-        int status = hth_chat_template_open(r->path, r->flags.template, r->tokenizer, &r->template);
+        int status = hth_chat_template_open(r->path, &r->flags.template, r->tokenizer, &r->template);
         if (status != HTH_EXIT_OK) return status;
         if (r->template.template) return encode_message(r);
-        if (r->flags.system) {
-            hth_complain("--system: the model has no chat template; --template gives one");
+        if (r->flags.system || r->flags.template.arguments.count > 0) {
+            hth_complain("%s: the model has no chat template; --template gives one",
+                         r->flags.system ? "--system" : "--template-arg");
             return HTH_EXIT_FAILED;
         }
         hth_note("the model has no chat template: the text is completed as it is (--raw does so without this note)");
@@ -300,6 +304,7 @@ static void run_free(run_state *r) {
     hearth_sampler_free(&g->sampler);
     hth_choosing_free(&r->choosing);
     hth_chat_template_free(&r->template);
+    hth_list_free(&r->flags.template.arguments);
     hearth_session_free(&g->session);
     hearth_engine_close(&g->engine);
     hearth_tokenizer_close(&r->tokenizer);

@@ -117,7 +117,7 @@ static int print_report(const session *s) {
 
 static int render(session *s) {
     hearth_error err;
-    const hearth_template_variable variables[] = {{"bos_token", s->bos}, {"eos_token", s->eos}};
+    const hearth_template_variable variables[] = {{"bos_token", s->bos, 0}, {"eos_token", s->eos, 0}};
     const hearth_template_options options = {
         .variables = variables,
         .n_variables = s->tokenizer != NULL ? sizeof variables / sizeof *variables : 0,

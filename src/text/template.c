@@ -22,6 +22,10 @@ struct hearth_template {
     hth_code code;
 };
 
+int hearth_template_names(const hearth_template *t, const char *name) {
+    return hth_dict_find_text(t->code.name_index, name) != NULL;
+}
+
 hearth_status hearth_template_create(const char *text, size_t size, hearth_template **out, hearth_error *err) {
     *out = NULL;
     hearth_template *t = calloc(1, sizeof *t);

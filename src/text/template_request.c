@@ -49,6 +49,20 @@ static bool ends_with_token(const hth_str *name) {
     return name->size > n && memcmp(name->data + name->size - n, end, n) == 0;
 }
 
+static bool read_variable(hth_work *w, const hearth_template_variable *v, hth_value *out) {
+    if (v->is_json) {
+        if (hth_json_read(w, v->text, strlen(v->text), out)) return true;
+        if (w->status != HEARTH_BAD_ARGUMENT) return false;
+        char why[sizeof w->text];
+        memcpy(why, w->text, sizeof why);
+        w->status = HEARTH_OK; /* so that it fails with the variable's name */
+        return hth_work_fail(w, HEARTH_BAD_ARGUMENT, "the variable %.60s: %.300s", v->name, why);
+    }
+    const hth_str *text = hth_str_text(w, v->text);
+    if (text != NULL) *out = hth_string_value(text);
+    return text != NULL;
+}
+
 /* bos_token and the like: from the request, which may give its own, and from the model. */
 static bool add_variables(hth_work *w, hth_dict *variables, const hearth_template_options *options) {
     for (uint32_t i = 0; i < variables->count; i++) {
@@ -58,8 +72,10 @@ static bool add_variables(hth_work *w, hth_dict *variables, const hearth_templat
     for (size_t i = 0; options != NULL && i < options->n_variables; i++) {
         const hearth_template_variable *v = &options->variables[i];
         if (hth_dict_find_text(variables, v->name) != NULL) continue;
-        const hth_str *name = hth_str_text(w, v->name), *text = name == NULL ? NULL : hth_str_text(w, v->text);
-        if (text == NULL || !hth_dict_put(w, variables, hth_string_value(name), hth_string_value(text))) return false;
+        const hth_str *name = hth_str_text(w, v->name);
+        hth_value value;
+        if (name == NULL || !read_variable(w, v, &value)) return false;
+        if (!hth_dict_put(w, variables, hth_string_value(name), value)) return false;
     }
     return true;
 }

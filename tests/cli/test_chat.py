@@ -193,6 +193,79 @@ class Pipe(ProgramTest):
         self.assertEqual([a["tool_calls"] for a in found], [[{"name": "f", "arguments": {"x": 1}}]] * 2)
         self.assertEqual(self.succeed(*CHAT, *args, stdin=lines("Hello")), b'yes\n[call] f {"x": 1}\n')
 
+    def prompt_tokens(self, template, request):
+        """How many tokens a request's prompt has."""
+        file = self.folder / "request"
+        file.write_text(json.dumps(request))
+        return len(self.report("template", "-m", MODEL, "--file", template, "--input", file)["ids"])
+
+    def test_tools(self):
+        """The template shows the tools, calls are answered with /tool, and the next turn holds both."""
+        template, grammar, file = self.folder / "template", self.folder / "grammar", self.folder / "tools"
+        template.write_text("{% if tools %}<|im_start|>system\n{{ tools | tojson }}<|im_end|>\n{% endif %}"
+                            "{% for m in messages %}<|im_start|>{{ m.role + '\n' + m.content }}{% if m.name %}"
+                            "{{ m.name + m.tool_call_id }}{% endif %}{% for c in m.tool_calls or [] %}<tool_call>"
+                            "{{ c.function | tojson }}{{ c.id }}</tool_call>{% endfor %}<|im_end|>\n{% endfor %}"
+                            "<|im_start|>assistant\n")
+        tools = [{"type": "function", "function": {"name": "f", "parameters": {"properties": {"x": {
+            "type": "integer"}}}}}]
+        file.write_text(json.dumps(tools))
+        one, two = ('<tool_call>{\\"name\\": \\"%s\\", \\"arguments\\": {\\"x\\": 1}}</tool_call>' % name
+                    for name in "fg")
+        grammar.write_text(f'root ::= "{one}{two}"')
+        args = ("--template", template, "--grammar", grammar, "--tools", file)
+        calls = [{"name": name, "arguments": {"x": 1}} for name in "fg"]
+        result = self.folder / "result"
+        result.write_text("two\n")
+        for model in (MODEL, HYBRID):
+            found = self.answers("Hello", "/tool 1", f"/tool @{result}", "/retry", model=model, args=args)
+            self.assertEqual([a["tool_calls"] for a in found], [calls] * 3)
+            asked = [{"role": "user", "content": "Hello"}]
+            told = [{"role": "assistant", "content": "", "tool_calls": [
+                {"id": f"call{i:05}", "function": call} for i, call in enumerate(calls)]}] + [
+                {"role": "tool", "content": text, "name": name, "tool_call_id": f"call{i:05}"}
+                for i, (text, name) in enumerate((("1", "f"), ("two", "g")))]
+            first, second, again = (a["prompt_tokens"] for a in found)
+            self.assertEqual(first, self.prompt_tokens(template, {"messages": asked, "tools": tools}))
+            self.assertEqual(second, self.prompt_tokens(template, {"messages": asked + told, "tools": tools}))
+            self.assertEqual((again, found[2]["computed"]), (second, 1))
+        text = self.succeed(*CHAT, *args, stdin=lines("Hello")).decode()
+        self.assertEqual(text, '[call] f {"x": 1}\n[call] g {"x": 1}\n')
+        self.refuse(1, *CHAT, stdin=lines("/tool 1"), says="no call waits")
+        self.assertIn(b"no call waits", hearth(*CHAT, *args, stdin=lines("Hello", "/undo", "/tool 1")).stderr)
+        for text, says in (("{}", "not a JSON array"), ("[", "ends too early"), ("", "ends too early")):
+            file.write_text(text)
+            self.refuse(2, *CHAT, *args, stdin=b"", says=f"{file}: tools: ")
+        file.write_text("[]")
+        template.write_text("{{ messages[0].content }}")
+        self.refuse(2, *CHAT, *args, stdin=b"", says="shows the model no tools")
+        self.refuse(1, *CHAT, "--tools", "/nowhere/x", stdin=b"", says="/nowhere/x")
+
+    def test_template_arguments(self):
+        template = self.folder / "template"
+        template.write_text("{% if thinking is sameas false %}{{ 'no ' * 5 }}{% endif %}{{ effort | default('') }}"
+                            "{{ messages[-1].content }}{{ list | default([]) | length * 'a ' }}")
+        def tokens(*args):
+            both = [json.loads(self.succeed("chat", "-m", MODEL, "--json", "-n", "1", "--template", template, *args,
+                                            stdin=lines("Hello")))["prompt_tokens"],
+                    self.report("run", "-m", MODEL, "-n", "1", "--template", template, *args, "-p", "Hello")[
+                        "prompt_tokens"]]
+            self.assertEqual(both[0], both[1])
+            return both[0]
+        plain = tokens()
+        self.assertEqual(tokens("--template-arg", "thinking=true"), plain)
+        self.assertEqual(tokens("--template-arg", "thinking=False"), plain)  # a text
+        self.assertGreater(tokens("--template-arg", "thinking=false"), plain)
+        self.assertGreater(tokens("--template-arg", "effort=high = 1", "--template-arg", "thinking=true"), plain)
+        self.assertEqual(tokens("--template-arg", 'list=["x", "y"]'), tokens("--template-arg", "effort=a a "))
+        for given, says in (("thinking", "NAME=VALUE"), ("=x", "NAME=VALUE"), ("thinkin=1", "no variable 'thinkin'"),
+                            ("messages=[]", "by the conversation"), ("tools=[]", "by the conversation")):
+            for verb in (("chat", "-m", MODEL), ("run", "-m", MODEL, "-p", "Hello")):
+                self.refuse(2, *verb, "--template", template, "--template-arg", given, says=says)
+        self.refuse(2, "run", "-m", MODEL, "-p", "Hello", "--raw", "--template-arg", "a=b", says="no effect with --raw")
+        bare = Path(MODEL).parent / "tiny-llama-bf16.gguf"
+        self.refuse(1, "run", "-m", bare, "-p", "Hello", "--template-arg", "a=b")
+
     def test_refusals(self):
         self.refuse(1, *CHAT, stdin=lines("/udno"), says="did you mean /undo?")
         self.refuse(1, *CHAT, stdin=lines("/frobnicate"), says="/help lists them")
@@ -240,11 +313,27 @@ class Pipe(ProgramTest):
     def test_help(self):
         result = hearth(*CHAT, stdin=lines("/help", "/quit", "never seen"))
         self.assertEqual((result.returncode, result.stdout), (0, b""))
-        for command in ("system", "retry", "edit", "undo", "back", "stats", "tokens", "reset", "help", "quit"):
+        for command in ("system", "retry", "edit", "undo", "back", "stats", "tokens", "reset", "tool", "help", "quit"):
             self.assertIn(f"/{command}", result.stderr.decode())
 
 
 class Terminal(unittest.TestCase):
+    def test_a_tool_is_answered(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "tools").write_text("[]")
+            (folder / "grammar").write_text('root ::= "<tool_call>{\\"name\\": \\"f\\"}</tool_call>"')
+            (folder / "template").write_text("{{ tools }}{% for m in messages %}<|im_start|>{{ m.role + m.content }}"
+                                             "{% endfor %}<|im_start|>{# <tool_call></tool_call> #}")
+            p = self.person("--template", folder / "template", "--grammar", folder / "grammar",
+                            "--tools", folder / "tools")
+            p.say("Hello", r"\[call\] f \{\}\n\(/tool TEXT, or /tool @FILE, gives the result of f;")
+            p.say("/tool 1", r"\[call\] f \{\}\n\(/tool TEXT")
+            self.assertEqual([role for role, _ in p.messages()], ["user", "assistant", "tool", "assistant"])
+            p.say("/undo", "")
+            p.say("/tool 1", "no call waits")
+            self.assertEqual(p.leave("\x04"), 0)
+
     def person(self, *args, **more):
         person = Person(*CHAT, *args, **more)
         self.addCleanup(os.close, person.fd)

@@ -274,15 +274,46 @@ static void unknown_things_are_named(void **state) {
     template_fails("{{ raise_exception('Only \"user\" may speak') }}", HEARTH_REFUSED, "Only \"user\" may speak");
 }
 
+/* Values that do not come from the request: text is the model's own, the strings of JSON are content, the request's
+ * variable of the same name counts first, and what is no JSON is named. */
+static void variables_are_read(void **state) {
+    (void)state;
+    static const char source[] = "{{ a }}{{ b.c[0] }}{{ d is sameas false }}{{ e }}";
+    static const char request[] = "{\"messages\": [], \"e\": \"own\"}";
+    hearth_template_variable variables[] = {
+        {"a", "<x>", 0}, {"b", "{\"c\": [\"<y>\"]}", 1}, {"d", "false", 1}, {"e", "\"other\"", 1}};
+    hearth_template_options options = {.variables = variables, .n_variables = 4, .marks = -1};
+    hearth_template *t;
+    hearth_rendering *r;
+    hearth_error err;
+    assert_int_equal(hearth_template_create(source, sizeof source - 1, &t, &err), HEARTH_OK);
+    assert_int_equal(hearth_template_render(t, request, sizeof request - 1, &options, &r, &err), HEARTH_OK);
+    assert_int_equal(r->size, strlen("<x><y>Trueown"));
+    assert_memory_equal(r->text, "<x><y>Trueown", r->size);
+    assert_int_equal(r->n_segments, 4); /* <x>, <y>, True, own */
+    for (size_t i = 0; i < r->n_segments; i++) assert_int_equal(r->segments[i].content, i % 2);
+    hearth_rendering_free(&r);
+    static const char *const wrong[] = {"", "{", "1 2", "1], [2", "\"a", "1e999", "\"\\ud800\""};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        variables[1].text = wrong[i];
+        assert_int_equal(hearth_template_render(t, request, sizeof request - 1, &options, &r, &err),
+                         HEARTH_BAD_ARGUMENT);
+        assert_non_null(strstr(err.text, "the variable b: "));
+        assert_null(r);
+    }
+    assert_int_equal(hearth_template_names(t, "b"), 1);
+    assert_int_equal(hearth_template_names(t, "c"), 0);
+    assert_int_equal(hearth_template_names(t, "bb"), 0);
+    assert_int_equal(hearth_template_names(t, ""), 0);
+    hearth_template_free(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loops_end),
-        cmocka_unit_test(time_has_a_limit),
-        cmocka_unit_test(sizes_end),
-        cmocka_unit_test(nesting_is_limited),
-        cmocka_unit_test(bad_requests_are_named),
-        cmocka_unit_test(numbers_are_exact),
-        cmocka_unit_test(unknown_things_are_named),
+        cmocka_unit_test(variables_are_read), cmocka_unit_test(loops_end),
+        cmocka_unit_test(time_has_a_limit),   cmocka_unit_test(sizes_end),
+        cmocka_unit_test(nesting_is_limited), cmocka_unit_test(bad_requests_are_named),
+        cmocka_unit_test(numbers_are_exact),  cmocka_unit_test(unknown_things_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
