@@ -127,3 +127,25 @@ HTH_INLINE void group256(const format256 *f, const uint8_t *w, const char *ahead
         _mm256_storeu_ps(in[r].f + to, v);
     }
 }
+
+/* ---- Columns ---- */
+
+HTH_INLINE void finish_columns(const hth_linear *a, int64_t r, int64_t c, int64_t n, const float *f, const float *dy,
+                               int64_t blocks) {
+    __m256 acc[2];
+    acc[0] = acc[1] = _mm256_setzero_ps();
+    for (int64_t b = 0; b < blocks; b += 8) {
+        __m256i v[2][8];
+        HTH_UNROLL for (int i = 0; i < 16; i++) v[i / 8][i % 8] = load256(f + i * blocks + b);
+        transpose8x8(v[0]);
+        transpose8x8(v[1]);
+        HTH_UNROLL for (int i = 0; i < 8; i++) {
+            if (i >= blocks - b) break;
+            __m256 d = _mm256_broadcast_ss(dy + b + i);
+            acc[0] = _mm256_fmadd_ps(_mm256_castsi256_ps(v[0][i]), d, acc[0]);
+            acc[1] = _mm256_fmadd_ps(_mm256_castsi256_ps(v[1][i]), d, acc[1]);
+        }
+    }
+    finish8(a, r, c, n, acc[0]);
+    if (n > 8) finish8(a, r, c + 8, n - 8, acc[1]);
+}

@@ -76,6 +76,12 @@ HTH_INLINE void group32(const few_format32 *f, const uint8_t *w, const char *ahe
 HTH_INLINE void group256(const few_format256 *f, const uint8_t *w, const char *ahead, const input *in, int rows,
                          int64_t at, int64_t to);
 
+/* The result in row r of n (1..16) columns from c on: acc = fma(f, dy, acc) over the blocks in order, a column a lane,
+ * and the epilogue. Column i's f are at f + i * blocks. Loads run over the end of a column into what follows in the
+ * scratch; such lanes are not used. */
+HTH_INLINE void finish_columns(const hth_linear *a, int64_t r, int64_t c, int64_t n, const float *f, const float *dy,
+                               int64_t blocks);
+
 /* ---- The stream ---- */
 
 /* Where the weights of a call end, and what is read after them: so many bytes further on. */
@@ -113,24 +119,6 @@ HTH_QUANTIZED_FORMATS(STREAMS)
 #undef STREAMS
 #undef STREAM
 
-/* acc = fma(f, dy, acc) over the blocks in order, a column a lane. Loads run over the end of a column into what follows
- * in the scratch; such lanes are not used. */
-HTH_INLINE void ordered_sums(const float *f, const float *dy, int64_t blocks, __m256 acc[2]) {
-    acc[0] = acc[1] = _mm256_setzero_ps();
-    for (int64_t b = 0; b < blocks; b += 8) {
-        __m256i v[2][8];
-        HTH_UNROLL for (int c = 0; c < 16; c++) v[c / 8][c % 8] = load256(f + c * blocks + b);
-        transpose8x8(v[0]);
-        transpose8x8(v[1]);
-        int64_t n = blocks - b < 8 ? blocks - b : 8;
-        for (int64_t i = 0; i < n; i++) {
-            __m256 d = _mm256_broadcast_ss(dy + b + i);
-            acc[0] = _mm256_fmadd_ps(_mm256_castsi256_ps(v[0][i]), d, acc[0]);
-            acc[1] = _mm256_fmadd_ps(_mm256_castsi256_ps(v[1][i]), d, acc[1]);
-        }
-    }
-}
-
 /* What the driver knows of a format. */
 typedef struct few_format {
     stream_fn *stream[MAX_ROWS]; /* of 1, 2, … rows */
@@ -167,12 +155,7 @@ static void few(const few_format *f, const hth_linear *a, int64_t c0, int64_t c1
         const int64_t n = c1 - c < COLUMNS ? c1 - c : COLUMNS, run = packed ? n : 1;
         for (int64_t i = 0; i < n; i += run)
             f->stream[r1 - r0 - 1](w + i * a->row_bytes, &end, in, blocks, run * blocks, i * blocks);
-        for (int64_t r = r0; r < r1; r++) {
-            __m256 acc[2];
-            ordered_sums(in[r - r0].f, in[r - r0].dy, blocks, acc);
-            finish8(a, r, c, n, acc[0]);
-            if (n > 8) finish8(a, r, c + 8, n - 8, acc[1]);
-        }
+        for (int64_t r = r0; r < r1; r++) finish_columns(a, r, c, n, in[r - r0].f, in[r - r0].dy, blocks);
     }
 }
 

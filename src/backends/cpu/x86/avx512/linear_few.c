@@ -1,4 +1,5 @@
 /* One or two rows on 512-bit vectors: sixteen blocks of 32 at a time, two in a vector, or eight of 256. */
+#include "backends/cpu/x86/avx512/lanes.h"
 #include "backends/cpu/x86/avx512/linear.h"
 #include "backends/cpu/x86/avx512/unpack512.h"
 
@@ -158,6 +159,14 @@ HTH_INLINE void add_block(const wide256 *f, const uint8_t *w, __m512i scales, in
     }
 }
 
+/* Scales for the products with weights(): the low halves of weights are raised here, where it costs one multiplication
+ * for two blocks. */
+HTH_INLINE __m512i raised_scales(const wide256 *f, __m512i scale) {
+    if (f->raised == 0) return scale;
+    const long long one = 0x0001000100000000, raised = 0x0000000000010001; /* of the four sub-blocks of 64 elements */
+    return _mm512_mullo_epi16(scale, _mm512_set1_epi64(raised << f->raised | one));
+}
+
 /* What the bias of block i added, as partial sums: of the products of its scales and the sums of q, which lie in the
  * words of t that block i has. */
 HTH_INLINE __m512i without_bias(const wide256 *f, __m512i t, int i) {
@@ -165,12 +174,12 @@ HTH_INLINE __m512i without_bias(const wide256 *f, __m512i t, int i) {
     const __mmask16 mine = (__mmask16)(((1 << words) - 1) << words * i);
     int shift = 0;
     while (1 << shift < f->bias) shift++;
-    return _mm512_maskz_sub_epi32(mine, _mm512_setzero_si512(), _mm512_slli_epi32(t, (unsigned)shift));
+    return _mm512_maskz_sub_epi32(mine, _mm512_setzero_si512(), _mm512_slli_epi32(t, (unsigned)(shift + f->raised)));
 }
 
-/* Four blocks of the stream: in each 128-bit lane of s[r] its sums of the four; of m[r] with minimums, the products of
- * these with the sums of q: those of block i in lane i, or, with sub-blocks of 16, of blocks 0 and 2 in the low half
- * and of 1 and 3 in the high one, two words of each in a lane. */
+/* Four blocks of the stream: in each 128-bit lane of s[r] its sums of the four, raised; of m[r] with minimums, the
+ * products of these with the sums of q: those of block i in lane i, or, with sub-blocks of 16, of blocks 0 and 2 in the
+ * low half and of 1 and 3 in the high one, two words of each in a lane. */
 HTH_INLINE void quad256(const wide256 *f, const uint8_t *w, const char *ahead, const input *in, int rows, int64_t at,
                         __m512i s[MAX_ROWS], __m512i m[MAX_ROWS]) {
     const int n = f->format->bytes, together = blocks_of_scales(f);
@@ -183,6 +192,7 @@ HTH_INLINE void quad256(const wide256 *f, const uint8_t *w, const char *ahead, c
             HTH_UNROLL for (int r = 0; r < rows; r++) t[group][r] =
                 _mm512_dpwssd_epi32(_mm512_setzero_si512(), f->format->has_min ? min : scale,
                                     _mm512_loadu_si512((const char *)in[r].side + 64 / together * (at + i)));
+            scale = raised_scales(f, scale);
         }
         HTH_UNROLL for (int r = 0; r < rows; r++) block[i][r] =
             f->bias ? without_bias(f, t[group][r], in_scales) : _mm512_setzero_si512();
@@ -207,13 +217,14 @@ HTH_INLINE void group256(const wide256 *f, const uint8_t *w, const char *ahead, 
                          int64_t to) {
     const int n = f->format->bytes;
     __m512i s[2][MAX_ROWS], m[2][MAX_ROWS];
-    for (int h = 0; h < 2; h++) quad256(f, w + 4 * h * n, ahead + 4 * h * n, in, rows, at + 4 * h, s[h], m[h]);
+    HTH_UNROLL for (int h = 0; h < 2; h++)
+        quad256(f, w + 4 * h * n, ahead + 4 * h * n, in, rows, at + 4 * h, s[h], m[h]);
     __m256 d = halves8(w + f->format->d_at, n), dmin = _mm256_setzero_ps();
     if (f->format->has_min) dmin = negative(halves8(w + f->format->dmin_at, n));
     HTH_UNROLL for (int r = 0; r < rows; r++) {
         __m512i sum = _mm512_add_epi32(_mm512_shuffle_i32x4(s[0][r], s[1][r], HTH_LANES(0, 1, 0, 1)),
                                        _mm512_shuffle_i32x4(s[0][r], s[1][r], HTH_LANES(2, 3, 2, 3)));
-        __m256 v = _mm256_cvtepi32_ps(add_lane_pairs(sum));
+        __m256 v = _mm256_cvtepi32_ps(_mm256_srai_epi32(add_lane_pairs(sum), (unsigned)f->raised));
         if (f->format->has_min) {
             __m256 minimum = _mm256_cvtepi32_ps(sums_of_minimums(f->format->sub, m[0][r], m[1][r]));
             v = _mm256_fmadd_ps(v, d, _mm256_mul_ps(dmin, minimum));
@@ -222,6 +233,27 @@ HTH_INLINE void group256(const wide256 *f, const uint8_t *w, const char *ahead, 
         }
         _mm256_storeu_ps(in[r].f + to, v);
     }
+}
+
+/* ---- Columns ---- */
+
+HTH_INLINE void finish_columns(const hth_linear *a, int64_t r, int64_t c, int64_t n, const float *f, const float *dy,
+                               int64_t blocks) {
+    const __mmask16 mask = hth_mask_avx512(n);
+    __m512 acc = _mm512_setzero_ps();
+    for (int64_t b = 0; b < blocks; b += 8) {
+        __m512i v[8];
+        HTH_UNROLL for (int i = 0; i < 8; i++) v[i] =
+            join256(load256(f + first_of_pair(i) * blocks + b), load256(f + second_of_pair(i) * blocks + b));
+        columns_to_words(v);
+        HTH_UNROLL for (int i = 0; i < 8; i++) {
+            if (i >= blocks - b) break;
+            acc = _mm512_fmadd_ps(_mm512_castsi512_ps(v[i]), _mm512_set1_ps(dy[b + i]), acc);
+        }
+    }
+    if (a->bias) acc = _mm512_add_ps(acc, _mm512_maskz_loadu_ps(mask, a->bias + c));
+    if (a->add) acc = _mm512_add_ps(acc, _mm512_maskz_loadu_ps(mask, a->add + r * a->ldadd + c));
+    _mm512_mask_storeu_ps(a->y + r * a->ldy + c, mask, acc);
 }
 
 #define DEFINE(name, dtype, block) FEW(hth_avx512, name, block)

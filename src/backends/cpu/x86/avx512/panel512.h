@@ -20,35 +20,6 @@ HTH_INLINE __m512i words_of_lanes(const __m512i x[4], int k) {
     return k & 1 ? _mm512_unpackhi_epi64(a, b) : _mm512_unpacklo_epi64(a, b);
 }
 
-/* The pairs of columns that share a vector before columns_to_words. */
-HTH_INLINE int first_of_pair(int i) {
-    return i < 4 ? i : i + 4;
-}
-
-HTH_INLINE int second_of_pair(int i) {
-    return first_of_pair(i) + 4;
-}
-
-/* Columns to words: v[i] holds eight words of column first_of_pair(i), then eight of second_of_pair(i); becomes word i
- * of all columns in order. */
-HTH_INLINE void columns_to_words(__m512i v[8]) {
-    __m512i a[8], b[8];
-    HTH_UNROLL for (int i = 0; i < 8; i += 2) {
-        a[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
-        a[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
-    }
-    HTH_UNROLL for (int i = 0; i < 8; i += 4) {
-        b[i] = _mm512_unpacklo_epi64(a[i], a[i + 2]);
-        b[i + 1] = _mm512_unpackhi_epi64(a[i], a[i + 2]);
-        b[i + 2] = _mm512_unpacklo_epi64(a[i + 1], a[i + 3]);
-        b[i + 3] = _mm512_unpackhi_epi64(a[i + 1], a[i + 3]);
-    }
-    HTH_UNROLL for (int i = 0; i < 4; i++) {
-        v[i] = _mm512_shuffle_i32x4(b[i], b[i + 4], HTH_LANES(0, 2, 0, 2));
-        v[i + 4] = _mm512_shuffle_i32x4(b[i], b[i + 4], HTH_LANES(1, 3, 1, 3));
-    }
-}
-
 /* The sixteen bytes of four columns from byte `at` on, a column a lane. */
 HTH_INLINE __m512i four_at(const uint8_t *const c[4], int at) {
     return in_lanes(load128(c[0] + at), load128(c[1] + at), load128(c[2] + at), load128(c[3] + at));

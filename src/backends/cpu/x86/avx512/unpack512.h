@@ -24,6 +24,35 @@ HTH_INLINE __m512i in_lanes(__m128i a, __m128i b, __m128i c, __m128i d) {
     return _mm512_mask_broadcast_i32x4(v, 0xF000, d);
 }
 
+/* The pairs of columns that share a vector before columns_to_words. */
+HTH_INLINE int first_of_pair(int i) {
+    return i < 4 ? i : i + 4;
+}
+
+HTH_INLINE int second_of_pair(int i) {
+    return first_of_pair(i) + 4;
+}
+
+/* Columns to words: v[i] holds eight words of column first_of_pair(i), then eight of second_of_pair(i); becomes word i
+ * of all columns in order. */
+HTH_INLINE void columns_to_words(__m512i v[8]) {
+    __m512i a[8], b[8];
+    HTH_UNROLL for (int i = 0; i < 8; i += 2) {
+        a[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
+        a[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
+    }
+    HTH_UNROLL for (int i = 0; i < 8; i += 4) {
+        b[i] = _mm512_unpacklo_epi64(a[i], a[i + 2]);
+        b[i + 1] = _mm512_unpackhi_epi64(a[i], a[i + 2]);
+        b[i + 2] = _mm512_unpacklo_epi64(a[i + 1], a[i + 3]);
+        b[i + 3] = _mm512_unpackhi_epi64(a[i + 1], a[i + 3]);
+    }
+    HTH_UNROLL for (int i = 0; i < 4; i++) {
+        v[i] = _mm512_shuffle_i32x4(b[i], b[i + 4], HTH_LANES(0, 2, 0, 2));
+        v[i + 4] = _mm512_shuffle_i32x4(b[i], b[i + 4], HTH_LANES(1, 3, 1, 3));
+    }
+}
+
 /* hth_mxfp4_scale_bits of sixteen exponents. */
 HTH_INLINE __m512 e8m0_scales_512(__m512i e) {
     __m512i small = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), e);
@@ -110,6 +139,7 @@ static const wide32 wide_mxfp4 = {&format_mxfp4, 12, mxfp4_two};
 typedef struct wide256 {
     const format256 *format;
     int bias;                                    /* weight = byte - bias: 0 or a power of two */
+    int raised;                                  /* bytes 32..63 of weights() are larger by so many bits */
     __m512i (*weights)(const uint8_t *b, int j); /* elements 64j..64j+63 */
     /* The scales of two blocks with sub-blocks of 16, or of four with sub-blocks of 32, as they follow each other at b:
      * 16-bit words in order; with minimums, those in the same way. */
@@ -132,13 +162,26 @@ HTH_INLINE __m512i or_masked(__m512i x, __m512i bits, int mask) {
     return _mm512_ternarylogic_epi32(x, bits, _mm512_set1_epi8((char)mask), 0xF8);
 }
 
+/* The same for the low half, and with another mask for the high one. */
+HTH_INLINE __m512i both_masks(int low, int high) {
+    return join256(_mm256_set1_epi8((char)low), _mm256_set1_epi8((char)high));
+}
+
+/* Two bits from bit 4 (j & 1) on for elements 0..31, and from there two bits further for 32..63, which stay where they
+ * are: shifts and shuffles share two ports, and are what bounds the rate of few bits. */
+HTH_INLINE __m512i two_bits_raised(const uint8_t *qs, int j) {
+    __m512i x = twice(qs + 32 * (j >> 1));
+    if (j & 1) x = _mm512_srli_epi16(x, 4);
+    return _mm512_and_si512(x, both_masks(3, 3 << 2));
+}
+
 HTH_INLINE __m512i q2_k_wide(const uint8_t *b, int j) {
-    return _mm512_and_si512(shifted(twice(b + 16 + 32 * (j >> 1)), 4 * (j & 1), 4 * (j & 1) + 2), _mm512_set1_epi8(3));
+    return two_bits_raised(b + 16, j);
 }
 
 HTH_INLINE __m512i q3_k_wide(const uint8_t *b, int j) {
-    __m512i low = shifted(twice(b + 32 + 32 * (j >> 1)), 4 * (j & 1), 4 * (j & 1) + 2);
-    return or_masked(_mm512_and_si512(low, _mm512_set1_epi8(3)), shifted(twice(b), 2 * j - 2, 2 * j - 1), 4);
+    __m512i high = shifted(twice(b), 2 * j - 2, 2 * j + 1 - 4);
+    return _mm512_ternarylogic_epi32(two_bits_raised(b + 32, j), high, both_masks(4, 4 << 2), 0xF8);
 }
 
 HTH_INLINE __m512i k_nibbles_wide(const uint8_t *qs, int j) {
@@ -219,11 +262,11 @@ HTH_INLINE void iq4_xs_wide_scales(const uint8_t *b, __m512i *scale, __m512i *mi
     *scale = _mm512_cvtepi8_epi16(_mm256_sub_epi8(bytes, _mm256_set1_epi8(32)));
 }
 
-static const wide256 wide_q2_k = {&format_q2_k, 0, q2_k_wide, q2_k_wide_scales};
-static const wide256 wide_q3_k = {&format_q3_k, 4, q3_k_wide, q3_k_wide_scales};
-static const wide256 wide_q4_k = {&format_q4_k, 0, q4_k_wide, q4_k_wide_scales};
-static const wide256 wide_q5_k = {&format_q5_k, 0, q5_k_wide, q5_k_wide_scales};
-static const wide256 wide_q6_k = {&format_q6_k, 32, q6_k_wide, q6_k_wide_scales};
-static const wide256 wide_iq4_xs = {&format_iq4_xs, 128, iq4_xs_wide, iq4_xs_wide_scales};
+static const wide256 wide_q2_k = {&format_q2_k, 0, 2, q2_k_wide, q2_k_wide_scales};
+static const wide256 wide_q3_k = {&format_q3_k, 4, 2, q3_k_wide, q3_k_wide_scales};
+static const wide256 wide_q4_k = {&format_q4_k, 0, 0, q4_k_wide, q4_k_wide_scales};
+static const wide256 wide_q5_k = {&format_q5_k, 0, 0, q5_k_wide, q5_k_wide_scales};
+static const wide256 wide_q6_k = {&format_q6_k, 32, 0, q6_k_wide, q6_k_wide_scales};
+static const wide256 wide_iq4_xs = {&format_iq4_xs, 128, 0, iq4_xs_wide, iq4_xs_wide_scales};
 
 #endif
