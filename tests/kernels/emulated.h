@@ -88,6 +88,15 @@ static inline simde__m512 emulated_mm512_cvtepi32_ps(simde__m512i x) {
     return emulated_join(_mm256_cvtepi32_ps(v[0]), _mm256_cvtepi32_ps(v[1]));
 }
 
+static inline simde__m512i emulated_mm512_cvtps_epi32(simde__m512 x) {
+    __m256 v[2];
+    memcpy(v, &x, sizeof v);
+    const __m256i rounded[2] = {_mm256_cvtps_epi32(v[0]), _mm256_cvtps_epi32(v[1])};
+    simde__m512i y;
+    memcpy(&y, rounded, sizeof y);
+    return y;
+}
+
 /* acc + the four products of unsigned bytes of w with signed ones of q in each lane. Bytes are widened first: the sums
  * of `maddubs` would saturate. */
 static inline __m256i emulated_mm256_dpbusd_epi32(__m256i acc, __m256i w, __m256i q) {
@@ -127,6 +136,14 @@ static inline __m256i emulated_mm512_cvtepi32_epi16(simde__m512i x) {
     memcpy(from, &x, sizeof from);
     for (int i = 0; i < 16; i++) to[i] = (int16_t)from[i];
     return _mm256_loadu_si256((const __m256i *)to);
+}
+
+static inline __m128i emulated_mm512_cvtepi64_epi16(simde__m512i x) {
+    int64_t from[8];
+    int16_t to[8];
+    memcpy(from, &x, sizeof from);
+    for (int i = 0; i < 8; i++) to[i] = (int16_t)from[i];
+    return _mm_loadu_si128((const __m128i *)to);
 }
 
 static inline simde__m512i emulated_mm512_cvtepi16_epi32(__m256i x) {
@@ -182,6 +199,8 @@ static inline simde__m512i emulated_mm512_shuffle_epi32(simde__m512i x, int orde
 #define _mm512_scalef_ps emulated_mm512_scalef_ps
 #undef _mm512_cvtepi32_ps
 #define _mm512_cvtepi32_ps emulated_mm512_cvtepi32_ps
+#undef _mm512_cvtps_epi32
+#define _mm512_cvtps_epi32 emulated_mm512_cvtps_epi32
 #undef _mm256_dpbusd_epi32
 #define _mm256_dpbusd_epi32 emulated_mm256_dpbusd_epi32
 #undef _mm256_dpwssd_epi32
@@ -194,6 +213,8 @@ static inline simde__m512i emulated_mm512_shuffle_epi32(simde__m512i x, int orde
 #define _mm512_dpwssd_epi32 emulated_mm512_dpwssd_epi32
 #undef _mm512_cvtepi32_epi16
 #define _mm512_cvtepi32_epi16 emulated_mm512_cvtepi32_epi16
+#undef _mm512_cvtepi64_epi16
+#define _mm512_cvtepi64_epi16 emulated_mm512_cvtepi64_epi16
 #undef _mm512_cvtepi16_epi32
 #define _mm512_cvtepi16_epi32 emulated_mm512_cvtepi16_epi32
 #undef _mm512_slli_epi16

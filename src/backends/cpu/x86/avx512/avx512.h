@@ -7,6 +7,7 @@
 void hth_avx512_init_linear(hth_kernels *t);
 void hth_avx512_init_linear_float(hth_kernels *t);
 void hth_avx512_init_rows(hth_kernels *t);
+void hth_avx512_init_quantize(hth_kernels *t);
 void hth_avx512_init_attention(hth_kernels *t);
 void hth_avx512_init_recurrent(hth_kernels *t);
 void hth_avx512_init_peak(hth_kernels *t);
