@@ -115,6 +115,19 @@ HEARTH_API void hearth_output_parser_free(hearth_output_parser **parser); /* NUL
 HEARTH_API hearth_status hearth_output_parser_feed(hearth_output_parser *parser, const char *text, size_t size,
                                                    hearth_output_sink sink, void *context, hearth_error *err);
 
+/* Where an answer stands after what was fed, for a caller that treats its content apart from the rest. */
+typedef enum hearth_output_place {
+    HEARTH_OUTPUT_BEFORE_CONTENT, /* there is no content yet, and what comes next is, unless it is a marker */
+    HEARTH_OUTPUT_IN_CONTENT,     /* there is some */
+    HEARTH_OUTPUT_ELSEWHERE       /* none yet: in reasoning, in a header, in a call, or in what may be a marker */
+} hearth_output_place;
+
+/* Where it stands; before finish. */
+HEARTH_API hearth_output_place hearth_output_parser_place(const hearth_output_parser *parser);
+/* Whether content can have a text in front of it that is none: 2 when it is a marker that opens reasoning, a header, a
+ * call (if the parser was given tools) or nothing; 1 when it is the beginning of one; else 0. */
+HEARTH_API int hearth_output_parser_marks(const hearth_output_parser *parser, const char *text, size_t size);
+
 typedef struct hearth_output_call {
     const char *name, *arguments, *id;
     size_t name_size, arguments_size, id_size;

@@ -57,7 +57,7 @@ static bool is_content(const hearth_rendering *r, size_t offset) {
     return false;
 }
 
-static bool is_control(const hearth_tokenizer *tokenizer, hearth_token id) {
+bool hth_is_control_token(const hearth_tokenizer *tokenizer, hearth_token id) {
     const char *data;
     size_t shown = 0, hidden = 0;
     return hearth_tokenizer_piece(tokenizer, id, 1, &data, &shown, NULL) == HEARTH_OK &&
@@ -83,7 +83,7 @@ static int encode_behind(const hearth_tokenizer *tokenizer, const hth_past *past
     *fits = from < r->size && memcmp(r->text, past->text.data, from) == 0 && !is_content(r, from);
     if (!*fits) return HTH_EXIT_OK;
     int status = hth_encode_rendering(tokenizer, r, from, &rest, p->positions);
-    *fits = status == HTH_EXIT_OK && rest.count > 0 && is_control(tokenizer, rest.ids[0]);
+    *fits = status == HTH_EXIT_OK && rest.count > 0 && hth_is_control_token(tokenizer, rest.ids[0]);
     if (*fits) status = prepend(p, past, &rest);
     for (size_t i = 0; *fits && i < r->n_marks; i++)
         if (r->marks[i].offset >= from) p->positions[i] += p->reused;

@@ -40,6 +40,9 @@ typedef struct hth_chat_prompt {
     size_t n_marks;
 } hth_chat_prompt;
 
+/* Whether a token has a text that is shown with control tokens only. */
+bool hth_is_control_token(const hearth_tokenizer *tokenizer, hearth_token id);
+
 /* The answer is an exit status; when it is not HTH_EXIT_OK, why is printed. Free it in any case. all_marks: the starts
  * of all messages, and not only the newest. */
 int hth_chat_prompt_make(const hth_chat_template *t, const hearth_tokenizer *tokenizer, const hth_conversation *c,

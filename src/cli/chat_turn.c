@@ -64,6 +64,28 @@ static bool emit(void *context, const char *text, size_t size) {
            !display->failed;
 }
 
+/* ---- Where a constraint holds: in the content ---- */
+
+static hearth_output_place place(void *context) {
+    const turn *t = context;
+    return hearth_output_parser_place(t->parser);
+}
+
+/* A token that is a marker, or a control token that one begins with; none that ends the answer. */
+static bool is_marker(void *context, hearth_token token) {
+    const turn *t = context;
+    const hearth_tokenizer *tokenizer = t->chat->tokenizer;
+    const char *text;
+    size_t size;
+    if (hearth_tokenizer_ends_generation(tokenizer, token) ||
+        hearth_tokenizer_piece(tokenizer, token, 1, &text, &size, NULL) != HEARTH_OK)
+        return false;
+    int marks = hearth_output_parser_marks(t->parser, text, size);
+    return marks == 2 || (marks == 1 && hth_is_control_token(tokenizer, token));
+}
+
+static const hth_bounds content_only = {place, is_marker};
+
 /* ---- Generation ---- */
 
 static int check_length(const hth_chat *c, size_t count) {
@@ -102,6 +124,7 @@ static hearth_status prepare(turn *t, hearth_error *err) {
     g->session = c->session;
     g->detokenizer = c->detokenizer;
     g->matcher = c->choosing.constrained.matcher;
+    g->bounds = &content_only;
     g->prompt = t->prompt.tokens;
     g->most = c->most;
     g->emit = emit;
@@ -183,7 +206,7 @@ static void say_why(const hth_chat *c) {
         hth_note("(stopped after %lld token%s)", (long long)c->last.generated, hth_plural(c->last.generated));
         break;
     case HTH_STOP_INTERRUPTED: hth_note("(stopped)"); break;
-    case HTH_STOP_CONSTRAINT: hth_note("(no token of the vocabulary goes on as the constraint demands)"); break;
+    case HTH_STOP_CONSTRAINT: hth_note("(the answer does not go on as the constraint demands)"); break;
     case HTH_STOP_END:
     case HTH_STOP_STRING:
     case HTH_STOP_OUTPUT: break;

@@ -24,7 +24,7 @@ const char *hth_stop_name(hth_stop stop) {
 static bool show(hth_generation *g, const char *text, size_t size, hth_stop *stop, hearth_status *status,
                  hearth_error *err) {
     int stopped = 0;
-    if (g->stops) {
+    if (g->stops && g->bound) {
         *status = hearth_stop_matcher_feed(g->stops, text, size, &text, &size, &stopped, err);
         if (*status != HEARTH_OK) return false;
     }
@@ -101,10 +101,28 @@ static bool is_over(const hth_generation *g, int64_t context, hth_stop *stop) {
 static hearth_status may_go_on(hth_generation *g, bool *goes_on, hearth_error *err) {
     const uint64_t *mask;
     hearth_match match = HEARTH_MATCH_OPEN;
-    if (g->matcher) HTH_TRY(hearth_matcher_mask(g->matcher, &mask, &match, err));
+    if (g->matcher && g->bound) HTH_TRY(hearth_matcher_mask(g->matcher, &mask, &match, err));
     *goes_on = match == HEARTH_MATCH_OPEN;
     if (!*goes_on) g->stop = match == HEARTH_MATCH_COMPLETE ? HTH_STOP_END : HTH_STOP_CONSTRAINT;
     return HEARTH_OK;
+}
+
+/* Draw a token freely, and take it if it stands where the constraint does not hold. Else the constraint begins here: it
+ * draws again. */
+static hearth_status choose(hth_generation *g, const float *logits, hearth_token *token, bool *goes_on,
+                            hearth_error *err) {
+    *goes_on = true;
+    if (!g->bound) {
+        bool before = g->bounds->place(g->emit_context) == HEARTH_OUTPUT_BEFORE_CONTENT;
+        HTH_TRY(hearth_sampler_set_matcher(g->sampler, NULL, err));
+        HTH_TRY(hearth_sampler_sample(g->sampler, logits, token, err));
+        if (!before || g->bounds->marks(g->emit_context, *token)) return HEARTH_OK;
+        g->bound = true;
+        HTH_TRY(hearth_sampler_set_matcher(g->sampler, g->matcher, err));
+        HTH_TRY(may_go_on(g, goes_on, err));
+        if (!*goes_on) return HEARTH_OK;
+    }
+    return hearth_sampler_sample(g->sampler, logits, token, err);
 }
 
 hearth_status hth_generate(hth_generation *g, hearth_error *err) {
@@ -113,6 +131,7 @@ hearth_status hth_generate(hth_generation *g, hearth_error *err) {
     const float *logits = NULL;
     uint64_t start = hth_now_ns();
     hearth_engine_info(g->engine, &info);
+    g->bound = !g->matcher || !g->bounds;
     HTH_TRY(compute_prompt(g, &logits, err));
     hearth_status status = HEARTH_OK;
     while (!is_over(g, info.context, &g->stop)) {
@@ -121,16 +140,21 @@ hearth_status hth_generate(hth_generation *g, hearth_error *err) {
         HTH_TRY(may_go_on(g, &goes_on, err));
         if (!goes_on) break;
         if (g->count > 0) HTH_TRY(compute_token(g, g->tokens[g->count - 1], &logits, err));
-        HTH_TRY(hearth_sampler_sample(g->sampler, logits, &token, err));
+        HTH_TRY(choose(g, logits, &token, &goes_on, err));
+        if (!goes_on) break;
         if (g->count == 0) g->first_token_ms = hth_ms_since(start);
         if (hearth_tokenizer_ends_generation(tokenizer, token)) {
-            g->stop = HTH_STOP_END;
+            g->stop = g->bound ? HTH_STOP_END : HTH_STOP_CONSTRAINT;
             break;
         }
         HTH_TRY(hearth_sampler_accept(g->sampler, &token, 1, err));
-        if (g->matcher) HTH_TRY(hearth_matcher_accept(g->matcher, token, err));
+        if (g->matcher && g->bound) HTH_TRY(hearth_matcher_accept(g->matcher, token, err));
         g->tokens[g->count++] = token;
         if (!show_token(g, token, &g->stop, &status, err)) break;
+        if (!g->bound && g->bounds->place(g->emit_context) == HEARTH_OUTPUT_IN_CONTENT) {
+            g->stop = HTH_STOP_CONSTRAINT;
+            break;
+        }
     }
     if (status != HEARTH_OK) return status;
     return show_rest(g, err);

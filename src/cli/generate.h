@@ -6,6 +6,7 @@
 
 #include "cli/input.h"
 #include "hearth/engine.h"
+#include "hearth/output.h"
 #include "hearth/sampler.h"
 
 typedef enum hth_stop {
@@ -13,13 +14,22 @@ typedef enum hth_stop {
     HTH_STOP_END,         /* the model ended it (the token that did is not part of the text), or nothing can follow */
     HTH_STOP_STRING,      /* a stop string came up: it is not part of the text */
     HTH_STOP_CONTEXT,     /* the session is full */
-    HTH_STOP_CONSTRAINT,  /* the text is not complete, and the vocabulary has no token with which it could be */
+    HTH_STOP_CONSTRAINT,  /* the text is not complete, and the vocabulary has no token with which it could be; or the
+                             model ended it, or wrote content, before the constraint began */
     HTH_STOP_INTERRUPTED, /* Ctrl-C */
     HTH_STOP_OUTPUT       /* the text could not be written */
 } hth_stop;
 
 /* "length", "end", "stop_string", "context", "constraint", "interrupted", "output" */
 const char *hth_stop_name(hth_stop stop);
+
+/* Where an answer has what a constraint is for; both are given emit_context. */
+typedef struct hth_bounds {
+    /* After the text that was emitted last. */
+    hearth_output_place (*place)(void *context);
+    /* Whether a token in front of the content is a marker, and no content. */
+    bool (*marks)(void *context, hearth_token token);
+} hth_bounds;
 
 /* Takes text in whole UTF-8 characters; false ends the generation. */
 typedef bool hth_emit_fn(void *context, const char *text, size_t size);
@@ -32,6 +42,7 @@ typedef struct hth_generation {
     hearth_detokenizer *detokenizer;
     hearth_stop_matcher *stops; /* NULL: none */
     hearth_matcher *matcher;    /* what the sampler may choose; NULL: anything */
+    const hth_bounds *bounds;   /* where the matcher begins, and with it the stop strings; NULL: at the first token */
     hth_tokens prompt;          /* at least one token */
     hearth_mark *marks;         /* to leave in the prompt; NULL: none */
     size_t mark_count;
@@ -41,6 +52,7 @@ typedef struct hth_generation {
     hearth_token *tokens; /* room for `most`, or for one more than the session can hold; filled */
     /* found */
     int64_t count; /* tokens generated, the one that ended it not counted */
+    bool bound;    /* the matcher has begun, or there is none to begin */
     hth_stop stop;
     hearth_sync_report sync;
     double prompt_ms;      /* computing the prompt */

@@ -194,6 +194,38 @@ hearth_status hearth_output_parser_feed(hearth_output_parser *parser, const char
     return advance(p, err);
 }
 
+hearth_output_place hearth_output_parser_place(const hearth_output_parser *p) {
+    bool text = p->phase == HTH_PHASE_TEXT && !p->is_reasoning;
+    if (p->content.size > 0 || (text && !p->blank)) return HEARTH_OUTPUT_IN_CONTENT;
+    if (text && p->at == p->text.size) return HEARTH_OUTPUT_BEFORE_CONTENT;
+    bool header = p->phase == HTH_PHASE_HEADER && p->call_start == p->text.size;
+    return header ? HEARTH_OUTPUT_BEFORE_CONTENT : HEARTH_OUTPUT_ELSEWHERE;
+}
+
+static int marks(const char *marker, const char *text, size_t size) {
+    if (marker == NULL || size == 0 || strncmp(marker, text, size) != 0) return 0;
+    return marker[size] == 0 ? 2 : 1;
+}
+
+int hearth_output_parser_marks(const hearth_output_parser *p, const char *text, size_t size) {
+    const hth_output_syntax *s = p->syntax;
+    const hth_output_headers *h = s->headers;
+    int best = marks(s->think_open, text, size), one;
+    if (memchr(text, 0, size) != NULL) return 0;
+#define TRY(marker)                                                                                                    \
+    if ((one = marks(marker, text, size)) > best) best = one
+    for (int i = 0; i < HTH_OUTPUT_MAX_MARKERS; i++) TRY(s->dropped[i]);
+    for (int i = 0; i < HTH_OUTPUT_MAX_MARKERS && p->tools != NULL; i++) TRY(s->section_open[i]);
+    for (int i = 0; i < HTH_OUTPUT_MAX_CALL_SYNTAXES && p->tools != NULL && s->calls[i].open != NULL; i++)
+        TRY(s->calls[i].open);
+    if (h == NULL) return best;
+    TRY(h->start);
+    TRY(h->message);
+    for (size_t i = 0; i < sizeof h->parts / sizeof *h->parts; i++) TRY(h->parts[i]);
+#undef TRY
+    return best;
+}
+
 static const char *at_or_empty(const hth_bytes *b, size_t at) {
     return b->data == NULL ? "" : b->data + at;
 }

@@ -88,6 +88,16 @@ if(NOT HEARTH_SANITIZE)
   hearth_mutant(sampler_bias_behind_a_gap_lost TEST constraint_sampler SOURCE engine/sampler.c
     FROM "while (*bias < s->n_bias && s->bias[*bias].token < id) ++*bias;" TO ";")
 
+  # A constraint that begins where the content does.
+  set(cli ${PROJECT_SOURCE_DIR}/src/cli)
+  hearth_mutant_test(bounds ${unit}/cli_bounds.c ${unit}/constraint_help.c ${unit}/text_help.c ${support}/gguf_image.c
+    ${cli}/interrupt.c ${cli}/say.c WRAP hearth_session_sync hearth_session_position hearth_engine_run
+    hearth_engine_tokenizer hearth_engine_info hearth_engine_set_progress)
+  hearth_mutant(constraint_begins_in_reasoning TEST bounds SOURCE cli/generate.c
+    FROM "if (!before || g->bounds->marks(" TO "if (g->bounds->marks(")
+  hearth_mutant(constraint_broken_by_what_is_no_marker TEST bounds SOURCE cli/generate.c
+    FROM "if (!g->bound && g->bounds->place(" TO "if (false && g->bounds->place(")
+
   # A chat computes what is new, and goes back to where it was.
   set(chat SCRIPT test_chat.py CASES Pipe.test_a_turn_computes_only_what_is_new Pipe.test_going_back
     Pipe.test_tokens_of_an_answer_are_kept_as_they_were_written Pipe.test_which_marks_stay)
