@@ -6,8 +6,7 @@
 
 #include "base/utf8.h"
 
-/* Text as XML holds it; what it cannot hold becomes '?'. */
-static void put_text(FILE *out, const char *text) {
+void hth_svg_text(FILE *out, const char *text) {
     for (size_t i = 0, size = strlen(text); i < size;) {
         uint32_t c = 0;
         int n = hth_utf8_decode(text + i, size - i, &c);
@@ -29,9 +28,9 @@ void hth_svg_begin(FILE *out, int width, int height, const char *style, const ch
           out);
     fprintf(out, "%s</style>\n<rect width='100%%' height='100%%' fill='#fff'/>\n", style);
     fputs("<text x='24' y='26' class='title'>", out);
-    put_text(out, title);
+    hth_svg_text(out, title);
     fputs("</text>\n<text x='24' y='44' class='sub'>", out);
-    put_text(out, subtitle);
+    hth_svg_text(out, subtitle);
     fputs("</text>\n", out);
 }
 

@@ -60,7 +60,7 @@ class Output(ProgramTest):
         self.assertEqual(result.returncode, 0)
         lines = result.stderr.decode().splitlines()
         rows = {line[:14].rstrip(): line[14:].split() for line in lines}
-        self.assertEqual(rows["open"], "start ms end ms exposed bytes minor major outstanding chosen".split())
+        self.assertEqual(rows["open"], "start ms end ms exposed ms bytes minor major outstanding chosen".split())
         self.assertAlmostEqual(sum(float(row[2]) for name, row in rows.items() if name not in ("open", "total")),
                                float(rows["total"][0]), delta=0.1)
         self.assertGreater(int(rows["residency"][3]), 0)

@@ -9,3 +9,4 @@ foreach(function hearth_session_sync hearth_session_position hearth_engine_run h
     hearth_engine_info hearth_engine_set_progress)
   target_link_options(cli_bounds PRIVATE -Wl,--wrap=${function})
 endforeach()
+hearth_test(cli_ledger unit/cli_ledger.c ${cli}/ledger.c ${cli}/report.c ${cli}/say.c ${cli}/svg.c)
