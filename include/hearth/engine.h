@@ -40,7 +40,8 @@ HEARTH_API void hearth_engine_close(hearth_engine **engine);
 
 /* How far an opening is. */
 typedef struct hearth_open_progress {
-    const char *stage;     /* what is being paid: a row of the ledger */
+    const char *stage;     /* what is being paid: a row of the ledger ("directory" is told as "map", "program" as
+                              "weights bound"); "open" at the end */
     uint64_t bytes, total; /* weights that have arrived, and those that will; 0 and 0 before they are known */
     double elapsed_ms;
     double left_ms; /* until all weights are there, at the rate so far; negative: no telling yet */
@@ -106,9 +107,10 @@ typedef struct hearth_ledger_row {
     double start_ms, end_ms; /* since open began, or since the tokenizer did that was handed over; end 0: it is still
                                 going on (option early) */
     double exposed_ms;       /* time that open waited for this alone; exposed times sum to the total */
-    uint64_t bytes;          /* mapped, allocated or read */
-    uint64_t minor_faults, major_faults; /* page faults of the threads that did it */
-    uint64_t outstanding;                /* bytes of weights that were still to arrive when it ended */
+    uint64_t bytes; /* of the files (map), of all weights (weights bound), of those that become resident (placement,
+                       residency), of all terms (plan), of memory taken (arenas); else 0 */
+    uint64_t minor_faults, major_faults; /* page faults of the threads that did it; 0 for what came with a tokenizer */
+    uint64_t outstanding; /* bytes of weights that were still to arrive when it ended; 0 before they began to */
 } hearth_ledger_row;
 
 /* The bill, in the order it was paid: *rows lives as long as the engine; the answer is how many there are. */

@@ -66,13 +66,18 @@ int hth_verb_explain(int argc, char **argv) {
     const hth_flag flags[] = {
         {0, "plan", NULL, HTH_FLAG_SWITCH, &chosen.plan, NULL, "print the memory plan alone", 0, 0},
         {0, "open", NULL, HTH_FLAG_SWITCH, &chosen.open, NULL, "open the model and print what that cost", 0, 0},
-        {0, "svg", NULL, HTH_FLAG_TEXT, &chosen.svg, "FILE", "draw it", 0, 0},
+        {0, "svg", NULL, HTH_FLAG_TEXT, &chosen.svg, "FILE", "with --open: draw it", 0, 0},
     };
+    static const char notes[] =
+        "Options that leave the choice to open are shown as it has chosen.\n"
+        "--open gives a row for each thing that costs: when it began and ended, what open waited for it alone\n"
+        "(exposed; these add up), bytes, page faults without and with reading (minor, major), bytes of weights that\n"
+        "were still to come (outstanding), and what was chosen. docs/open.md says more.";
     static const hth_default context = {"ctx", NULL, "the model's, at most 8192 and what fits"};
     const hth_command command = {.verb = "explain",
                                  .summary = "Print the program, the memory plan, the kernels and the options in force. "
                                             "Nothing is computed.",
-                                 .notes = "Options that leave the choice to open are shown as it has chosen.",
+                                 .notes = notes,
                                  .scopes = HTH_SCOPES_ENGINE,
                                  .flags = flags,
                                  .n_flags = sizeof flags / sizeof *flags,

@@ -78,7 +78,10 @@ class Output(ProgramTest):
         self.assertAlmostEqual(sum(row["exposed_ms"] for row in report["ledger"]), report["open_total_ms"], delta=0.1)
         self.assertEqual([row["outstanding"] for row in report["ledger"] if row["what"] == "residency"], [0])
         self.assertIn("tokenizer", [term["what"] for term in report["plan"]])
-        self.assertIn("residency", self.succeed("explain", "-m", MODEL, "--open").decode())
+        table, words = (self.succeed("explain", *args).decode() for args in (["-m", MODEL, "--open"], ["--help"]))
+        self.assertIn("residency", table)
+        for word in table.splitlines()[0].replace(" ms", "").split()[3:]:
+            self.assertIn(word, words)
         self.refuse(2, "explain", "-m", MODEL, "--svg", self.folder / "open.svg", says="--open")
         result = hearth("explain", "-m", MODEL, "--open", "--svg", "/nowhere/open.svg")
         self.assertEqual(result.returncode, 1)
