@@ -186,7 +186,6 @@ static hearth_status open_direct(hth_residency *r, int i, hearth_error *err) {
 
 /* Address space for a copy of each file; memory only where weights are read to. */
 static hearth_status make_room(hth_residency *r, hearth_error *err) {
-    for (int i = 0; i < r->n_files; i++) r->descriptors[i] = -1;
     for (int i = 0; i < r->n_files; i++) {
         HTH_TRY(open_direct(r, i, err));
         HTH_TRY(hth_arena_reserve(&r->copies[i], (size_t)r->files[i].size + r->page, "a copy of the weights", err));
@@ -257,12 +256,12 @@ hearth_status hth_residency_create(hth_residency *r, const hth_gguf *gguf, const
     r->files = calloc((size_t)r->n_files, sizeof *r->files);
     r->copies = calloc((size_t)r->n_files, sizeof *r->copies);
     r->descriptors = malloc((size_t)r->n_files * sizeof *r->descriptors);
+    for (int i = 0; r->descriptors && i < r->n_files; i++) r->descriptors[i] = -1;
     if (!r->files || !r->copies || !r->descriptors)
         return hth_fail(err, HEARTH_NO_MEMORY, "no memory for %d files", r->n_files);
     for (int i = 0; i < r->n_files; i++) {
         const hth_gguf_file *f = hth_gguf_file_at(gguf, i);
         r->files[i] = (hth_file_view){f->base, f->size};
-        r->descriptors[i] = -1;
     }
     r->may_ask = !r->copy && may_ask(gguf, r->n_files);
     return r->copy ? make_room(r, err) : HEARTH_OK;
