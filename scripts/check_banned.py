@@ -24,6 +24,7 @@ LIBRARY = {
     "exit": "library code never exits", "_exit": "library code never exits", "_Exit": "library code never exits",
     "abort": "library code never exits; assert for our own faults", "quick_exit": "library code never exits",
 }
+THREADS = "src/base/thread.c"  # starts all threads of the library, and blocks signals in them
 PROGRAM = ("cli", "server")  # folders of src/ that are not the library
 
 
@@ -34,6 +35,7 @@ def pattern_of(names):
 
 EVERYWHERE_PATTERN = pattern_of(EVERYWHERE)
 LIBRARY_PATTERN = pattern_of(LIBRARY)
+THREAD_PATTERN = pattern_of(["pthread_create"])
 STREAM_PATTERN = re.compile(r"\b(stdout|stderr)\b")
 ENVIRONMENT_PATTERN = re.compile(r"\b(getenv|secure_getenv|setenv|putenv|environ)\b")
 
@@ -56,6 +58,8 @@ def check(root):
                 report(match, LIBRARY[match.group(1)])
             for match in STREAM_PATTERN.finditer(text):
                 report(match, "library code never prints")
+            for match in THREAD_PATTERN.finditer(text) if name != THREADS else ():
+                report(match, f"{THREADS} alone starts threads: hth_thread_start")
         if parts[0] == "src" and name != "src/base/options.c":
             for match in ENVIRONMENT_PATTERN.finditer(text):
                 report(match, "src/base/options.c alone reads the environment")
@@ -69,6 +73,7 @@ DEFECTS = [
     Defect("src/engine/planted.c", "void f(void) { exit(1); }\n", "never exits"),
     Defect("src/engine/planted.c", 'void f(void) { fprintf(stderr, "x"); }\n', "never prints"),
     Defect("src/models/planted.c", 'void f(void) { printf("x"); }\n', "never prints"),
+    Defect("src/engine/planted.c", "int f(void) { return pthread_create(0, 0, 0, 0); }\n", "alone starts threads"),
     Defect("src/cli/planted.c", 'char *f(void) { return getenv("X"); }\n', "environment"),
 ]
 

@@ -6,6 +6,7 @@
 void hth_frontier_init(hth_frontier *f) {
     pthread_condattr_t attributes;
     atomic_init(&f->reached, 0);
+    atomic_init(&f->cut, INT64_MAX);
     pthread_mutex_init(&f->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -27,11 +28,21 @@ void hth_frontier_advance(hth_frontier *f, int64_t to) {
     pthread_mutex_unlock(&f->lock);
 }
 
-void hth_frontier_wait(hth_frontier *f, int64_t need) {
-    if (hth_frontier_reached(f, need)) return;
+void hth_frontier_cut(hth_frontier *f) {
+    atomic_store(&f->cut, atomic_load(&f->reached));
+}
+
+/* Before the cut everything that was reached lies before it; after it, what is reached beyond is seen with it. */
+static bool has_come(const hth_frontier *f, int64_t need) {
+    return need <= atomic_load_explicit(&f->cut, memory_order_relaxed);
+}
+
+bool hth_frontier_wait(hth_frontier *f, int64_t need) {
+    if (hth_frontier_reached(f, need)) return has_come(f, need);
     pthread_mutex_lock(&f->lock);
     while (!hth_frontier_reached(f, need)) pthread_cond_wait(&f->moved, &f->lock);
     pthread_mutex_unlock(&f->lock);
+    return has_come(f, need);
 }
 
 bool hth_frontier_wait_ms(hth_frontier *f, int64_t need, int64_t ms) {

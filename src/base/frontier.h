@@ -13,6 +13,7 @@
 
 typedef struct hth_frontier {
     _Atomic int64_t reached; /* starts at 0 and only grows */
+    _Atomic int64_t cut;     /* what lies beyond never comes; INT64_MAX: the frontier was not cut */
     pthread_mutex_t lock;
     pthread_cond_t moved;
 } hth_frontier;
@@ -27,10 +28,15 @@ static inline bool hth_frontier_reached(const hth_frontier *frontier, int64_t ne
     return atomic_load_explicit(&frontier->reached, memory_order_acquire) >= need;
 }
 
-/* Wait until `need` is reached. */
-void hth_frontier_wait(hth_frontier *frontier, int64_t need);
+/* What has not come yet never will: who waits for it is told so when the frontier moves there, which ends the waiting.
+ * Called by the thread that alone still moves it. */
+void hth_frontier_cut(hth_frontier *frontier);
 
-/* The same for at most `ms` milliseconds; whether it is reached. */
+/* Wait until `need` is reached. False: the frontier was cut before it. The answer for one `need` is the same at any
+ * time and to any thread. */
+bool hth_frontier_wait(hth_frontier *frontier, int64_t need);
+
+/* Wait for at most `ms` milliseconds; whether `need` is reached. */
 bool hth_frontier_wait_ms(hth_frontier *frontier, int64_t need, int64_t ms);
 
 #endif

@@ -43,6 +43,24 @@ void hth_float_leave(uint32_t state) {
 #error "the float state of this machine is not known here"
 #endif
 
+/* ---- Starting ---- */
+
+int hth_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *arg) {
+    static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP};
+    sigset_t blocked, before;
+    pthread_attr_t attr;
+    int error = pthread_attr_init(&attr);
+    if (error) return error;
+    if (stack) error = pthread_attr_setstacksize(&attr, stack);
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&blocked, own[i]);
+    pthread_sigmask(SIG_BLOCK, &blocked, &before);
+    if (!error) error = pthread_create(thread, &attr, run, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return error;
+}
+
 /* ---- Waiting ---- */
 
 static inline void pause_core(void) {
@@ -191,28 +209,6 @@ static void *worker_main(void *arg) {
     }
 }
 
-/* Workers take no signals, so that a host's handlers run on its own threads; those that a thread raises by its own
- * instructions stay deliverable (a lost page of a file mapping arrives as SIGBUS). */
-static void worker_signals(sigset_t *set) {
-    sigfillset(set);
-    sigdelset(set, SIGBUS);
-    sigdelset(set, SIGSEGV);
-    sigdelset(set, SIGFPE);
-    sigdelset(set, SIGILL);
-    sigdelset(set, SIGTRAP);
-}
-
-/* Start worker i; returns an errno. */
-static int worker_start(worker *w) {
-    pthread_attr_t attr;
-    int error = pthread_attr_init(&attr);
-    if (error) return error;
-    error = pthread_attr_setstacksize(&attr, HTH_POOL_STACK);
-    if (!error) error = pthread_create(&w->thread, &attr, worker_main, w);
-    pthread_attr_destroy(&attr);
-    return error;
-}
-
 /* End and join workers 1..started-1, and release the pool. */
 static void pool_stop(hth_pool *pool, int started) {
     pool->stop = true;
@@ -245,16 +241,12 @@ hearth_status hth_pool_create(hth_pool **out, const hth_pool_options *options, h
     pool->spin_ns = (uint64_t)options->spin_us * 1000;
     pool->workers = workers;
 
-    sigset_t blocked, before;
-    worker_signals(&blocked);
-    pthread_sigmask(SIG_BLOCK, &blocked, &before);
     int error = 0, started = 1;
     for (; started < threads; started++) {
         workers[started] = (worker){.pool = pool, .index = started, .pin = options->pin ? options->pin[started] : -1};
-        error = worker_start(&workers[started]);
+        error = hth_thread_start(&workers[started].thread, HTH_POOL_STACK, worker_main, &workers[started]);
         if (error) break;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error) {
         pool_stop(pool, started);
         return hth_fail(err, HEARTH_NO_MEMORY, "cannot start thread %d of %d: %s", started + 1, threads,

@@ -16,6 +16,7 @@
 #ifndef HTH_BASE_THREAD_H
 #define HTH_BASE_THREAD_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -64,6 +65,11 @@ int64_t hth_pool_claim(hth_pool *pool, int64_t count);
  * was, for hth_float_leave. Every thread that computes does this. */
 uint32_t hth_float_enter(void);
 void hth_float_leave(uint32_t state);
+
+/* Start a thread with a stack of `stack` bytes (0: the system's default); an errno. It takes no signals, so that a
+ * host's handlers run on the host's threads, but for those that it raises by its own instructions: a lost page of a
+ * file mapping arrives as SIGBUS. Every thread of the library is started here. */
+int hth_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *arg);
 
 /* Make HTH_POOL_STACK_TOUCHED bytes of the calling thread's stack present, so that no call faults on them later. */
 void hth_stack_touch(void);

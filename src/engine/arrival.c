@@ -1,12 +1,12 @@
 #include "engine/arrival.h"
 
 #include <assert.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "engine/ledger.h"
 
 /* ---- Planning ---- */
@@ -151,7 +151,9 @@ static void leave(hth_arrival *a) {
     bool last = --a->running == 0, all = a->in_order == a->count;
     pthread_mutex_unlock(&a->lock);
     if (last && all && a->arrived_all) a->arrived_all(a->context);
-    if (last) hth_frontier_advance(&a->frontier, a->all_ops + 1);
+    if (!last) return;
+    if (!all) hth_frontier_cut(&a->frontier);
+    hth_frontier_advance(&a->frontier, a->all_ops + 1);
 }
 
 static void *arrive(void *arg) {
@@ -171,31 +173,20 @@ hearth_status hth_arrival_start(hth_arrival *a, int threads, hth_bring_fn *bring
     a->context = context;
     a->running = threads;
     hth_frontier_advance(&a->frontier, a->first_ops);
-    /* A host's handlers run on its own threads; what a thread raises by its own instructions stays deliverable. */
-    sigset_t blocked, before;
-    sigfillset(&blocked);
-    sigdelset(&blocked, SIGBUS);
-    sigdelset(&blocked, SIGSEGV);
-    pthread_sigmask(SIG_BLOCK, &blocked, &before);
     int error = 0;
     while (a->n_threads < threads && !error) {
-        error = pthread_create(&a->threads[a->n_threads], NULL, arrive, a);
+        error = hth_thread_start(&a->threads[a->n_threads], 0, arrive, a);
         a->n_threads += !error;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!error) return HEARTH_OK;
-    hth_arrival_stop(a);
+    atomic_store(&a->stop, true);
     return hth_fail(err, HEARTH_NO_MEMORY, "cannot start thread %d of %d that brings weights: %s", a->n_threads + 1,
                     threads, strerror(error));
 }
 
-void hth_arrival_stop(hth_arrival *a) {
-    atomic_store(&a->stop, true);
-}
-
 void hth_arrival_end(hth_arrival *a) {
     if (!a->all_ops) return;
-    hth_arrival_stop(a);
+    atomic_store(&a->stop, true);
     for (int i = 0; i < a->n_threads; i++) pthread_join(a->threads[i], NULL);
     hth_frontier_destroy(&a->frontier);
     pthread_mutex_destroy(&a->lock);

@@ -4,8 +4,9 @@
  *                                  │ stop, or a piece that fails: the rest is left out
  *
  * A few threads claim pieces in order. The frontier counts ops: when it is at n, the weights of the first n ops are
- * there. It moves past the last op when all threads are done, whether all went well or not; what is read then is final:
- * `failure`, the end and the faults. So whoever waits never waits in vain, and asks for the failure afterwards.
+ * there. It moves past the last op when all threads are done, whether all went well or not, and is cut where weights
+ * are missing; what is read then is final: `failure`, the end and the faults. So whoever waits never waits in vain, and
+ * asks for the failure afterwards.
  */
 #ifndef HTH_ENGINE_ARRIVAL_H
 #define HTH_ENGINE_ARRIVAL_H
@@ -66,14 +67,12 @@ typedef struct hth_arrival_order {
 hearth_status hth_arrival_plan(hth_arrival *arrival, const hth_program *program, const hth_file_view *files,
                                const hth_arrival_order *order, hearth_error *err);
 
-/* Start `threads` threads (1..HTH_ARRIVAL_THREADS). HEARTH_NO_MEMORY when the system refuses one; then none is left. */
+/* Start `threads` threads (1..HTH_ARRIVAL_THREADS). HEARTH_NO_MEMORY when the system refuses one; those before it leave
+ * out the rest. */
 hearth_status hth_arrival_start(hth_arrival *arrival, int threads, hth_bring_fn *bring, void *context,
                                 hearth_error *err);
 
-/* Ask the threads to leave out the rest. */
-void hth_arrival_stop(hth_arrival *arrival);
-
-/* Stop, join and release. A zeroed arrival is ignored. */
+/* Ask the threads to leave out the rest, join them and release everything. A zeroed arrival is ignored. */
 void hth_arrival_end(hth_arrival *arrival);
 
 #endif

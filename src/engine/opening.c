@@ -1,8 +1,8 @@
 /* Opening in the background. The thread owns the engine until it is over; who ends the opening takes it from there. */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "engine/engine.h"
 
 struct hearth_opening {
@@ -39,7 +39,7 @@ static hearth_status fill(hearth_opening *o, const hearth_open_request *request,
     HTH_TRY(hth_options_copy(request->options, &o->options, err));
     o->request.path = o->path;
     o->request.options = o->options;
-    int error = pthread_create(&o->thread, NULL, open_model, o);
+    int error = hth_thread_start(&o->thread, 0, open_model, o);
     if (error) return hth_fail(err, HEARTH_NO_MEMORY, "cannot start a thread to open a model: %s", strerror(error));
     return HEARTH_OK;
 }

@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/sysmem.h"
+#include "base/thread.h"
 #include "engine/engine.h"
 
 #ifndef MADV_POPULATE_READ
@@ -269,11 +270,13 @@ hearth_status hth_residency_create(hth_residency *r, const hth_gguf *gguf, const
 
 /* ---- What the system took back ---- */
 
-static hearth_status restore(hth_residency *r, uint64_t *refaults, hearth_error *err) {
+/* `end`: NULL, or moves when the rest is not wanted any more. */
+static hearth_status restore(hth_residency *r, const hth_frontier *end, uint64_t *refaults, hearth_error *err) {
     uint64_t minor, major, minor_after, major_after;
     hth_thread_faults(&minor, &major);
     for (size_t i = 0; i < r->arrival.count; i++) {
         const hth_piece *piece = &r->arrival.pieces[i];
+        if (end && hth_frontier_reached(end, 1)) break;
         uint64_t gone = r->may_ask ? pages_gone(r, piece) : 0;
         if (r->may_ask && gone == 0) continue;
         HTH_TRY(bring_mapped(r, piece, err));
@@ -289,7 +292,7 @@ hearth_status hth_residency_ready(hth_residency *r, uint64_t *refaults, hearth_e
     uint64_t now = hth_now_ns();
     bool rested = now - r->last_use_ns >= (uint64_t)r->idle_ms * 1000000u;
     r->last_use_ns = now;
-    return rested && !r->copy && !r->lock ? restore(r, refaults, err) : HEARTH_OK;
+    return rested && !r->copy && !r->lock ? restore(r, NULL, refaults, err) : HEARTH_OK;
 }
 
 /* ---- Keeping warm ---- */
@@ -299,7 +302,8 @@ static void *keep_warm(void *arg) {
     while (!hth_frontier_wait_ms(&r->keeper.end, 1, r->keeper.seconds * 1000)) {
         uint64_t pages = 0;
         /* A file that cannot be read any more is the next call's to report. */
-        if (hth_frontier_reached(&r->arrival.frontier, r->arrival.all_ops + 1)) (void)restore(r, &pages, NULL);
+        if (hth_frontier_reached(&r->arrival.frontier, r->arrival.all_ops + 1))
+            (void)restore(r, &r->keeper.end, &pages, NULL);
         atomic_fetch_add(&r->keeper.pages, pages);
     }
     return NULL;
@@ -312,7 +316,7 @@ static hearth_status start_keeper(hth_residency *r, hearth_error *err) {
                         "keep-warm has nothing to do: the system takes back no weights that are %s",
                         r->copy ? "copied (option load)" : "locked (option lock)");
     hth_frontier_init(&r->keeper.end);
-    int error = pthread_create(&r->keeper.thread, NULL, keep_warm, r);
+    int error = hth_thread_start(&r->keeper.thread, 0, keep_warm, r);
     r->keeper.started = error == 0;
     if (r->keeper.started) return HEARTH_OK;
     hth_frontier_destroy(&r->keeper.end);

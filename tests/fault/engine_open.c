@@ -113,7 +113,8 @@ static hearth_options *options_for(const char *load) {
 
 static void assert_clean(const char *what, long n, size_t live, size_t descriptors) {
     if (alloc_guard_live() != live) fail_msg("%s %ld: %zu bytes leaked", what, n, alloc_guard_live() - live);
-    if (entries("/proc/self/fd") != descriptors) fail_msg("%s %ld: descriptors leaked, or others' were closed", what, n);
+    if (entries("/proc/self/fd") != descriptors)
+        fail_msg("%s %ld: descriptors leaked, or others' were closed", what, n);
     for (int waited = 0; entries("/proc/self/task") != 3; waited++) { /* ".", "..", ours */
         if (waited == 5000) fail_msg("%s %ld: a thread goes on", what, n);
         usleep(1000); /* a thread that was joined is listed until the system has put it away */

@@ -17,3 +17,4 @@ foreach(name mmap munmap fstat madvise pread pthread_create)
 endforeach()
 
 hearth_test(fault_engine_file ${fault}/engine_file.c ${HEARTH_TEST_SUPPORT}/temp_folder.c)
+target_link_options(fault_engine_file PRIVATE -Wl,--wrap=madvise)

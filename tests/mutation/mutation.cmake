@@ -102,14 +102,14 @@ if(NOT HEARTH_SANITIZE)
     TO "for (int r = 0; r < p1 - p0; r++) s->products[2].run(&a, 0, c1 - c0, r, r + 1, w->linear);")
 
   # Weights that arrive while an engine is opened and used.
-  hearth_mutant_test(arrival ${PROJECT_SOURCE_DIR}/tests/unit/arrival_test.c)
+  hearth_mutant_test(arrival ${PROJECT_SOURCE_DIR}/tests/unit/arrival_test.c WRAP madvise)
   hearth_mutant(frontier_moved_by_any_piece TEST arrival SOURCE engine/arrival.c
     FROM "while (a->in_order < a->count && a->done[a->in_order]) a->in_order++;" TO "a->in_order = i + 1;")
   hearth_mutant(frontier_a_window_early TEST arrival SOURCE engine/arrival.c
     FROM "order->piece, before, after);" TO "order->piece, after, after);")
   hearth_mutant_test(open ${PROJECT_SOURCE_DIR}/tests/contract/open.c WRAP pread)
   hearth_mutant(pass_before_its_weights TEST open SOURCE backends/cpu/run.c
-    FROM "hth_frontier_wait(pass->arrivals, stage->ops);" TO "(void)hth_frontier_wait;")
+    FROM "if (!hth_frontier_wait(pass->arrivals, stage->ops)) return;" TO "(void)hth_frontier_wait;")
   hearth_mutant(weights_that_fail_are_not_missed TEST open SOURCE engine/open.c
     FROM "if (a->failure.status == HEARTH_OK) return HEARTH_OK; if (err) *err = a->failure; return a->failure.status;"
     TO "(void)err; return HEARTH_OK;")

@@ -1,5 +1,5 @@
 /* Weights on their way: every byte of what an op reads comes before the frontier passes the op, pieces that overtake
- * each other do not move it, and a piece that fails ends the waiting. */
+ * each other do not move it, and a piece that fails ends the waiting. Whoever keeps them there ends when he is told. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "engine/arrival.h"
+#include "engine/residency.h"
 #include "gguf/gguf.h"
 #include "models/models.h"
 
@@ -131,7 +131,7 @@ static void pieces_that_overtake_do_not_move_the_frontier(void **state) {
         assert_true(f.arrival.count > 40);
         f.held = part * (int)(f.arrival.count - 1) / 3;
         assert_int_equal(hth_arrival_start(&f.arrival, 3, bring, &f, &err), HEARTH_OK);
-        hth_frontier_wait(&f.arrival.frontier, f.program->n_ops + 1);
+        assert_true(hth_frontier_wait(&f.arrival.frontier, f.program->n_ops + 1));
         assert_false(atomic_load(&f.too_early));
         assert_int_equal(f.arrival.failure.status, HEARTH_OK);
         assert_int_equal(atomic_load(&f.arrival.arrived), f.arrival.bytes);
@@ -146,10 +146,56 @@ static void a_piece_that_fails_ends_the_waiting(void **state) {
     set_up(&f, MODELS "llama-mixed.gguf", 65536, 16384);
     f.failing = 5;
     assert_int_equal(hth_arrival_start(&f.arrival, 2, bring, &f, &err), HEARTH_OK);
-    hth_frontier_wait(&f.arrival.frontier, f.program->n_ops + 1);
+    assert_false(hth_frontier_wait(&f.arrival.frontier, f.program->n_ops + 1));
     assert_int_equal(f.arrival.failure.status, HEARTH_IO);
     assert_string_equal(f.arrival.failure.text, "planted");
+    for (int op = 0; op <= f.program->n_ops; op++) /* those came that pieces without a gap made whole */
+        assert_int_equal(hth_frontier_wait(&f.arrival.frontier, op),
+                         op <= f.arrival.first_ops || op <= f.arrival.pieces[f.arrival.in_order - 1].ops);
     assert_true(atomic_load(&f.arrival.arrived) < f.arrival.bytes);
+    tear_down(&f);
+}
+
+/* ---- keeping warm ---- */
+
+static const hth_residency *kept; /* NULL: whoever populates is not looked at */
+static atomic_int kept_pieces;
+
+int __real_madvise(void *at, size_t size, int advice);
+int __wrap_madvise(void *at, size_t size, int advice);
+
+/* The keeper is held in its first piece until it is to end. */
+int __wrap_madvise(void *at, size_t size, int advice) {
+    enum { POPULATE_READ = 22 };
+    if (advice == POPULATE_READ && kept && hth_frontier_reached(&kept->arrival.frontier, kept->arrival.all_ops + 1)) {
+        atomic_fetch_add(&kept_pieces, 1);
+        while (!hth_frontier_reached(&kept->keeper.end, 1)) usleep(100);
+    }
+    return __real_madvise(at, size, advice);
+}
+
+/* What a close waits for is a piece, not all that has to be read again. */
+static void the_keeper_ends_in_the_middle(void **state) {
+    (void)state;
+    fixture f;
+    hth_residency r;
+    hearth_options *options;
+    hearth_error err = {0};
+    const hth_arrival_order order = {all_weights, 65536, 16384};
+    set_up(&f, MODELS "llama-mixed.gguf", 65536, 16384);
+    assert_int_equal(hearth_options_create(&options, &err), HEARTH_OK);
+    assert_int_equal(hearth_options_set(options, "keep-warm", "1", &err), HEARTH_OK);
+    assert_int_equal(hth_residency_create(&r, f.gguf, options, &err), HEARTH_OK);
+    assert_int_equal(hth_arrival_plan(&r.arrival, f.program, r.files, &order, &err), HEARTH_OK);
+    r.may_ask = false; /* then it populates every piece each time */
+    kept = &r;
+    assert_int_equal(hth_residency_start(&r, 1, &err), HEARTH_OK);
+    while (atomic_load(&kept_pieces) == 0) usleep(1000);
+    hth_residency_stop(&r);
+    kept = NULL;
+    assert_int_equal(atomic_load(&kept_pieces), 1);
+    hth_residency_free(&r);
+    hearth_options_free(&options);
     tear_down(&f);
 }
 
@@ -162,7 +208,11 @@ static void a_wait_may_end_before_the_frontier_comes(void **state) {
     hth_frontier_advance(&f, 3);
     hth_frontier_advance(&f, 2); /* never back */
     assert_true(hth_frontier_wait_ms(&f, 3, 0));
-    hth_frontier_wait(&f, 3);
+    assert_true(hth_frontier_wait(&f, 3));
+    hth_frontier_cut(&f);
+    hth_frontier_advance(&f, 9);
+    assert_true(hth_frontier_wait(&f, 3));
+    assert_false(hth_frontier_wait(&f, 4));
     hth_frontier_destroy(&f);
 }
 
@@ -171,6 +221,7 @@ int main(void) {
         cmocka_unit_test(an_op_passes_when_all_it_reads_is_there),
         cmocka_unit_test(pieces_that_overtake_do_not_move_the_frontier),
         cmocka_unit_test(a_piece_that_fails_ends_the_waiting),
+        cmocka_unit_test(the_keeper_ends_in_the_middle),
         cmocka_unit_test(a_wait_may_end_before_the_frontier_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

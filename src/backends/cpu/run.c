@@ -129,7 +129,7 @@ static void work_pass(void *arg, int worker) {
         int64_t rows = rows_of(exe, stage);
         if (is_idle(exe, stage, rows)) continue;
         if (pass->arrivals) {
-            hth_frontier_wait(pass->arrivals, stage->ops);
+            if (!hth_frontier_wait(pass->arrivals, stage->ops)) return; /* all threads are told the same */
             hth_work_done(w, HTH_KIND_WAITING);
         }
         work_stage(exe, stage, rows, w);
