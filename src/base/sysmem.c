@@ -2,8 +2,6 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/cgroup.h"
@@ -35,28 +33,4 @@ uint64_t hth_memory_allowed_at(const char *root) {
     if (bytes == 0) bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     hth_cgroup_visit(root, "memory", take_limit, &bytes);
     return bytes;
-}
-
-/* The kilobytes of a line "NAME:   N kB" about a mapping, of those names that count huge pages. */
-static uint64_t huge_kilobytes(const char *line) {
-    static const char *const names[] = {"AnonHugePages:", "ShmemPmdMapped:", "FilePmdMapped:"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strncmp(line, names[i], strlen(names[i])) == 0) return strtoull(line + strlen(names[i]), NULL, 10);
-    return 0;
-}
-
-uint64_t hth_memory_huge_bytes(const void *base, size_t size) {
-    const uintptr_t first = (uintptr_t)base, last = first + size;
-    char line[PATH_MAX + 128];
-    uint64_t kilobytes = 0;
-    bool inside = false;
-    FILE *f = fopen("/proc/self/smaps", "re");
-    if (!f) return 0;
-    while (fgets(line, sizeof line, f)) {
-        uintmax_t from, to;
-        if (sscanf(line, "%jx-%jx ", &from, &to) == 2) inside = from >= first && from < last;
-        else if (inside) kilobytes += huge_kilobytes(line);
-    }
-    fclose(f);
-    return kilobytes * 1024;
 }

@@ -225,7 +225,7 @@ static void write_residency_row(hearth_engine *e) {
     row->bytes = atomic_load(&a->arrived);
     row->minor_faults = a->minor_faults;
     row->major_faults = a->major_faults;
-    if (a->bytes > 0 && a->failure.status == HEARTH_OK)
+    if (a->bytes > 0 && e->residency.tells_huge)
         snprintf(row->how + said, sizeof row->how - said, ", %.0f %% in huge pages",
                  100 * (double)e->residency.huge / (double)a->bytes);
 }

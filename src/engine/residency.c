@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/sysmem.h"
+#include "base/hugepages.h"
 #include "base/thread.h"
 #include "engine/engine.h"
 
@@ -343,7 +343,12 @@ const char *hth_residency_place_name(const hth_residency *r) {
 
 static void count_huge(void *context) {
     hth_residency *r = context;
-    for (int i = 0; i < r->n_files; i++) r->huge += hth_memory_huge_bytes(r->files[i].base, (size_t)r->files[i].size);
+    r->tells_huge = true;
+    for (int i = 0; i < r->n_files && r->tells_huge; i++) {
+        uint64_t bytes;
+        r->tells_huge = hth_huge_bytes(r->files[i].base, (size_t)r->files[i].size, &bytes);
+        r->huge += bytes;
+    }
     if (r->huge > r->arrival.bytes) r->huge = r->arrival.bytes; /* they may reach beyond */
 }
 

@@ -19,7 +19,8 @@ typedef struct hth_residency {
     bool cached;      /* and all of them are there */
     atomic_bool gaps; /* weights arrive with gaps in between, in which open maps memory */
     bool pending;     /* weights may still be arriving; the engine's thread clears it */
-    uint64_t huge;    /* bytes of weights in huge pages, once all have arrived */
+    bool tells_huge;  /* once all have arrived: the system tells which weights are in huge pages, */
+    uint64_t huge;    /* and so many bytes are */
     int64_t idle_ms;  /* a pause after which a call looks whether weights are still there */
     uint64_t last_use_ns;
     struct { /* the table of token embeddings, where it is mapped: its rows are read as they are asked for */
