@@ -19,7 +19,8 @@ enum {
     PANEL = 16,  /* columns of a panel */
     SLICE = 512, /* k of a panel, at most */
     ROWS = 512,  /* rows whose sums the scratch holds from slice to slice */
-    SIDES = SLICE / 32
+    SIDES = SLICE / 32,
+    SLICE_BYTES = SLICE / 32 * HTH_Q8_0_BYTES /* of a column's weights, at most */
 };
 
 enum { PANEL32_BYTES = SLICE / 32 * sizeof(panel32), PANEL256_BYTES = SLICE / 256 * sizeof(panel256) };
@@ -58,20 +59,22 @@ HTH_INLINE int64_t steps_of(int64_t blocks, int block) {
  */
 typedef void tile_fn(const void *panels, int64_t blocks, const tile_rows *x, float *sums);
 
-/* Blocks of sixteen columns into a panel. */
-typedef void unpack_fn(const uint8_t *const columns[PANEL], int64_t blocks, void *panel);
+/* Blocks of sixteen columns into a panel: the first column's at w, each other's `stride` bytes behind those before. */
+typedef void unpack_fn(const uint8_t *w, int64_t stride, int64_t blocks, void *panel);
 
 /* One block of sixteen columns; defined by the including file. */
 HTH_INLINE void fill32(const many_format32 *f, const uint8_t *const column[PANEL], panel32 *p);
 HTH_INLINE void fill256(const many_format256 *f, const uint8_t *const column[PANEL], panel256 *p);
 
+/* Two pointers and multiples of the stride stay in registers; a pointer for each column would not. */
 #define UNPACK(name, dtype, block)                                                                                     \
-    static void unpack_##name(const uint8_t *const columns[PANEL], int64_t blocks, void *panel) {                      \
-        const uint8_t *column[PANEL]; /* our own: stores to the panel might change the caller's */                     \
-        HTH_UNROLL for (int i = 0; i < PANEL; i++) column[i] = columns[i];                                             \
-        for (int64_t b = 0; b < blocks; b++) {                                                                         \
+    static void unpack_##name(const uint8_t *w, int64_t stride, int64_t blocks, void *panel) {                         \
+        const uint8_t *half = w + PANEL / 2 * stride;                                                                  \
+        for (int64_t b = 0; b < blocks; b++, w += format_##name.bytes, half += format_##name.bytes) {                  \
+            const uint8_t *column[PANEL];                                                                              \
+            HTH_UNROLL for (int i = 0; i < PANEL; i++) column[i] =                                                     \
+                (i < PANEL / 2 ? w : half) + i % (PANEL / 2) * stride;                                                 \
             fill##block(&MANY_FORMAT(name), column, (panel##block *)panel + b);                                        \
-            HTH_UNROLL for (int i = 0; i < PANEL; i++) column[i] += format_##name.bytes;                               \
         }                                                                                                              \
     }
 HTH_QUANTIZED_FORMATS(UNPACK)
@@ -145,15 +148,19 @@ static const char *strip(const many_format *f, const hth_linear *a, const void *
     return at.ahead;
 }
 
-/* A slice of the columns of a panel from c on; those from c1 on repeat the last one. */
+/* A slice of the columns of a panel from c on; zeros stand for those from c1 on. */
 static void unpack(const many_format *f, const hth_linear *a, int64_t c, int64_t c1, int64_t b, int64_t blocks,
                    void *panel) {
-    const uint8_t *column[PANEL];
-    for (int64_t i = 0; i < PANEL; i++) {
-        int64_t n = c + i < c1 ? c + i : c1 - 1;
-        column[i] = (const uint8_t *)a->w + n * a->row_bytes + b * f->bytes;
+    const uint8_t *w = (const uint8_t *)a->w + c * a->row_bytes + b * f->bytes;
+    if (c1 - c >= PANEL) {
+        f->unpack(w, a->row_bytes, blocks, panel);
+        return;
     }
-    f->unpack(column, blocks, panel);
+    uint8_t filled[PANEL * SLICE_BYTES];
+    memset(filled, 0, sizeof filled);
+    for (int64_t i = 0; i < c1 - c; i++)
+        memcpy(filled + i * SLICE_BYTES, w + i * a->row_bytes, (size_t)(blocks * f->bytes));
+    f->unpack(filled, SLICE_BYTES, blocks, panel);
 }
 
 /* Up to so many rows a strip more is not worth passing over the panels again. */

@@ -171,7 +171,7 @@ HTH_INLINE void put_both(const __m512i r[8], int n, int mask, const __m512i r2[8
 }
 
 HTH_INLINE void q2_k_columns(const uint8_t *const column[16], uint8_t w[64][2][32]) {
-    for (int h = 0; h < 2; h++) {
+    HTH_UNROLL for (int h = 0; h < 2; h++) {
         __m512i r[8];
         eight_words_of_columns(column, 16 + 32 * h, r);
         HTH_UNROLL for (int s = 0; s < 4; s++) put_bits(r, 2 * s, 3, 4 * h + s, w);
@@ -188,7 +188,7 @@ HTH_INLINE void q3_k_columns(const uint8_t *const column[16], uint8_t w[64][2][3
 }
 
 HTH_INLINE void q4_k_columns(const uint8_t *const column[16], uint8_t w[64][2][32]) {
-    for (int c = 0; c < 4; c++) {
+    HTH_UNROLL for (int c = 0; c < 4; c++) {
         __m512i r[8];
         eight_words_of_columns(column, 16 + 32 * c, r);
         HTH_UNROLL for (int s = 0; s < 2; s++) put_bits(r, 4 * s, 15, 2 * c + s, w);
@@ -205,7 +205,7 @@ HTH_INLINE void q5_k_columns(const uint8_t *const column[16], uint8_t w[64][2][3
 }
 
 HTH_INLINE void q6_k_columns(const uint8_t *const column[16], uint8_t w[64][2][32]) {
-    for (int h = 0; h < 2; h++) {
+    HTH_UNROLL for (int h = 0; h < 2; h++) {
         __m512i high[8], r[8];
         eight_words_of_columns(column, 128 + 32 * h, high);
         HTH_UNROLL for (int c = 0; c < 2; c++) {
@@ -216,7 +216,7 @@ HTH_INLINE void q6_k_columns(const uint8_t *const column[16], uint8_t w[64][2][3
 }
 
 HTH_INLINE void iq4_xs_columns(const uint8_t *const column[16], uint8_t w[64][2][32]) {
-    for (int c = 0; c < 4; c++) {
+    HTH_UNROLL for (int c = 0; c < 4; c++) {
         __m512i r[8];
         eight_words_of_columns(column, 8 + 32 * c, r);
         HTH_UNROLL for (int i = 0; i < 16; i++) {
