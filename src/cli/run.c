@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/jsonout.h"
@@ -268,19 +270,30 @@ static void report_json(const run_state *r) {
     hth_json_close(&json, '}');
 }
 
+/* Whether standard output and standard error are one, as behind 2>&1. */
+static bool streams_meet(void) {
+    struct stat out, errors;
+    return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &errors) == 0 && out.st_dev == errors.st_dev &&
+           out.st_ino == errors.st_ino;
+}
+
+/* The text ends where it ends; what is said of it begins on a line of its own. */
 static void report_summary(const run_state *r) {
     const hth_generation *g = &r->generation;
+    const bool summary = hth_progress_shown() || r->flags.verbose;
+    char decoded[32] = "";
     if (!r->args.common.json && hth_out_is_terminal()) hth_out("\n", 1);
+    else if (!r->args.common.json && (r->flags.ledger || summary) && streams_meet()) fputc('\n', stderr);
     if (r->flags.ledger) {
         const hearth_ledger_row *rows;
         size_t count = hearth_engine_ledger(g->engine, &rows);
         hth_ledger_table(stderr, rows, count);
     }
-    if (!hth_progress_shown() && !r->flags.verbose) return;
-    hth_note("open %.0f ms; prompt %zu token%s, %.1f/s; generated %lld, %.1f/s; stop: %s; seed %lld", r->open_ms,
+    if (!summary) return;
+    if (g->decoded > 0) snprintf(decoded, sizeof decoded, ", %.1f/s", per_second(g->decoded, g->decode_ms));
+    hth_note("open %.0f ms; prompt %zu token%s, %.1f/s; generated %lld%s; stop: %s; seed %lld", r->open_ms,
              g->prompt.count, hth_plural((int64_t)g->prompt.count), per_second(g->sync.computed, g->prompt_ms),
-             (long long)g->count, per_second(g->decoded, g->decode_ms), hth_stop_name(g->stop),
-             (long long)hearth_sampler_seed(g->sampler));
+             (long long)g->count, decoded, hth_stop_name(g->stop), (long long)hearth_sampler_seed(g->sampler));
 }
 
 static int generate(run_state *r) {

@@ -1,11 +1,12 @@
 """run: what it prints, when it ends, and that it says the same every time."""
 import hashlib
 import json
+import subprocess
 import unittest
 import xml.etree.ElementTree
 from pathlib import Path
 
-from program import MODEL, ProgramTest, hearth, main
+from program import MODEL, PROGRAM, TIMEOUT, ProgramTest, environment, hearth, main
 
 PROMPT = "Once upon a time"
 GREEDY = ["run", "-m", MODEL, "--raw", "--temp", "0", "--ignore-eos"]
@@ -91,6 +92,16 @@ class Output(ProgramTest):
         result = hearth(*GREEDY, "-p", PROMPT, "-n", "2", "-v", "--seed", "77")
         self.assertIn(b"stop: length; seed 77", result.stderr)
         self.assertEqual(result.stdout, self.succeed(*GREEDY, "-p", PROMPT, "-n", "2"))
+        self.assertRegex(result.stderr, b"generated 2, [0-9.]+/s; stop")
+        self.assertIn(b"generated 1; stop", hearth(*GREEDY, "-p", PROMPT, "-n", "1", "-v").stderr)
+
+    def test_text_and_report_in_one_stream(self):
+        text = self.succeed(*GREEDY, "-p", PROMPT, "-n", "2")
+        for args, begins in ((["-v"], b"open "), (["--ledger"], b"open  "), ([], b"")):
+            mixed = subprocess.run([PROGRAM, *map(str, GREEDY), "-p", PROMPT, "-n", "2", *args], stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, env=environment(), timeout=TIMEOUT, check=True).stdout
+            self.assertTrue(mixed.startswith(text + (b"\n" + begins if args else b"")), mixed)
+            self.assertTrue(args or mixed == text)
 
 
 class Templates(ProgramTest):
