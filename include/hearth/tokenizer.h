@@ -27,6 +27,7 @@ typedef int32_t hearth_token;
 typedef struct hearth_tokenizer_options {
     const char *pre; /* NULL: the file's pre-tokenizer; else the name of the one to use instead */
     int nfc;         /* -1: as the model's own tokenizer does (known by pre-tokenizer); 0 off; 1 on */
+    int threads;     /* that build its tables, at most; 0: as many as the machine has cores and help */
 } hearth_tokenizer_options;
 
 /* Read the vocabulary of a GGUF file (a file with a vocabulary and no tensors is enough). options may be NULL.

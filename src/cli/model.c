@@ -31,10 +31,13 @@ int hth_find_model(const hth_args *args, char path[HTH_MAX_PATH]) {
 int hth_open_tokenizer(const hth_args *args, const char *path, hearth_tokenizer **out) {
     hearth_error err = {HEARTH_OK, ""};
     const char *pre = "", *nfc = "";
+    int64_t threads = 0;
     hearth_options_get_text(args->options, "pre", &pre, NULL, NULL);
     hearth_options_get_text(args->options, "nfc", &nfc, NULL, NULL);
+    hearth_options_get_int(args->options, "threads", &threads, NULL, NULL);
     hearth_tokenizer_options options = {.pre = pre[0] ? pre : NULL,
-                                        .nfc = strcmp(nfc, "auto") == 0 ? -1 : strcmp(nfc, "on") == 0};
+                                        .nfc = strcmp(nfc, "auto") == 0 ? -1 : strcmp(nfc, "on") == 0,
+                                        .threads = (int)threads};
     if (hearth_tokenizer_open(path, &options, out, &err) != HEARTH_OK) return hth_complain_error(&err);
     return HTH_EXIT_OK;
 }

@@ -162,7 +162,8 @@ hearth_status hth_engine_make_tokenizer(hearth_engine *e, hearth_error *err) {
     hearth_tokenizer_options how = {.pre = *pre ? pre : NULL,
                                     .nfc = strcmp(nfc, "on") == 0    ? 1
                                            : strcmp(nfc, "off") == 0 ? 0
-                                                                     : -1};
+                                                                     : -1,
+                                    .threads = e->type->threads(e->backend)};
     HTH_TRY(begin(e, "tokenizer", err));
     HTH_TRY(hth_tokenizer_from_gguf(e->gguf, &how, &e->tokenizer, err));
     end(e, 0);

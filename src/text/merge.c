@@ -40,8 +40,8 @@ static inline uint32_t rank_of(const hth_vocab *v, const char *left_text, size_t
     if (left == HTH_NO_TOKEN || right == HTH_NO_TOKEN) return NO_RANK;
     const hth_pair_slot *slot = hth_vocab_pair(v, left, right);
     if (slot == NULL) return NO_RANK;
-    *merged = slot->merged;
-    return slot->rank;
+    *merged = atomic_load_explicit(&slot->merged, memory_order_relaxed);
+    return atomic_load_explicit(&slot->rank, memory_order_relaxed);
 }
 
 /* The length of the character at the start of a raw piece, from its first byte alone: so a malformed byte comes out as

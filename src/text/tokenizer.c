@@ -1,11 +1,12 @@
 /* Opening a tokenizer, and what is asked of it besides encoding and decoding. */
 #include "text/tokenizer.h"
-#include "base/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/cpu.h"
 #include "text/tokenizer_internal.h"
 
 static const struct {
@@ -73,10 +74,17 @@ static hearth_status fill(hearth_tokenizer *t, const hth_gguf *g, const hearth_t
                           hearth_error *err) {
     hth_vocab_kind kind = HTH_VOCAB_GPT2;
     int nfc = options == NULL ? -1 : options->nfc;
+    int threads = options == NULL ? 0 : options->threads;
     if (nfc < -1 || nfc > 1) return hth_fail(err, HEARTH_BAD_OPTION, "option nfc is %d, not -1, 0 or 1", nfc);
+    if (threads < 0) return hth_fail(err, HEARTH_BAD_OPTION, "option threads is %d, not 0 or more", threads);
+    if (threads == 0) {
+        hth_cpu cpu;
+        hth_cpu_probe(&cpu);
+        threads = cpu.threads;
+    }
     HTH_TRY(find_kind(g, &kind, err));
     HTH_TRY(find_pre(g, options == NULL ? NULL : options->pre, kind, &t->pre, err));
-    HTH_TRY(hth_vocab_load(&t->vocab, g, kind, t->pre, err));
+    HTH_TRY(hth_vocab_load(&t->vocab, g, kind, t->pre, threads, err));
     if (t->pre != NULL) HTH_TRY(hth_pretokenizer_create(t->pre, &t->pretokenizer, err));
     t->model_context = find_context(g);
     t->nfc = nfc == -1 ? t->pre != NULL && (t->pre->flags & HTH_PRE_NFC) != 0 : nfc == 1;

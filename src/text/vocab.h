@@ -2,6 +2,7 @@
 #ifndef HTH_TEXT_VOCAB_H
 #define HTH_TEXT_VOCAB_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,16 +32,24 @@ enum {
 
 #define HTH_NO_TOKEN (-1)
 
-typedef struct hth_text_slot {
-    uint32_t tag; /* high half of the hash */
-    hearth_token id;
-} hth_text_slot;
+/* The high half of a text's hash above the id of its token; HTH_FREE_SLOT: none. */
+typedef _Atomic uint64_t hth_text_slot;
 
 typedef struct hth_pair_slot {
-    hearth_token left, right; /* left is HTH_NO_TOKEN in a free slot */
-    uint32_t rank;
-    hearth_token merged;
+    _Atomic uint64_t pair; /* the left token above the right one; HTH_FREE_SLOT: none */
+    _Atomic uint32_t rank;
+    _Atomic hearth_token merged;
 } hth_pair_slot;
+
+#define HTH_FREE_SLOT UINT64_MAX
+
+static inline hearth_token hth_text_slot_id(uint64_t slot) {
+    return (hearth_token)(uint32_t)slot; /* HTH_NO_TOKEN of a free one */
+}
+
+static inline uint64_t hth_pair_of(hearth_token left, hearth_token right) {
+    return (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+}
 
 /* Read-only once loaded. A zeroed one is valid to free. */
 typedef struct hth_vocab {
@@ -74,8 +83,8 @@ typedef struct hth_vocab {
     bool add_bos, add_eos, add_space;
 } hth_vocab;
 
-/* Fill a zeroed vocabulary. Free it also after a failure. */
-hearth_status hth_vocab_load(hth_vocab *v, const hth_gguf *g, hth_vocab_kind kind, const hth_pre_row *pre,
+/* Fill a zeroed vocabulary, with at most so many threads. Free it also after a failure. */
+hearth_status hth_vocab_load(hth_vocab *v, const hth_gguf *g, hth_vocab_kind kind, const hth_pre_row *pre, int threads,
                              hearth_error *err);
 void hth_vocab_free(hth_vocab *v);
 
@@ -96,7 +105,7 @@ static inline uint64_t hth_vocab_mix(uint64_t a, uint64_t b) {
 uint64_t hth_vocab_hash(uint64_t key, const char *text, size_t size);
 
 static inline size_t hth_vocab_pair_hash(uint64_t key, hearth_token left, hearth_token right) {
-    return (size_t)hth_vocab_mix(key ^ ((uint64_t)(uint32_t)left << 32 | (uint32_t)right), 0x9E3779B97F4A7C15u);
+    return (size_t)hth_vocab_mix(key ^ hth_pair_of(left, right), 0x9E3779B97F4A7C15u);
 }
 
 /* The token with this text, of those that merging may produce. */
@@ -105,8 +114,9 @@ hearth_token hth_vocab_find(const hth_vocab *v, const char *text, size_t size);
 static inline const hth_pair_slot *hth_vocab_pair(const hth_vocab *v, hearth_token left, hearth_token right) {
     for (size_t i = hth_vocab_pair_hash(v->key, left, right);; i++) {
         const hth_pair_slot *slot = &v->pairs[i & v->pair_mask];
-        if (slot->left == left && slot->right == right) return slot;
-        if (slot->left == HTH_NO_TOKEN) return NULL;
+        const uint64_t pair = atomic_load_explicit(&slot->pair, memory_order_relaxed);
+        if (pair == hth_pair_of(left, right)) return slot;
+        if (pair == HTH_FREE_SLOT) return NULL;
     }
 }
 

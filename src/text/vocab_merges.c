@@ -27,15 +27,19 @@ typedef struct merge_batch {
     lookup left[HTH_VOCAB_BATCH], right[HTH_VOCAB_BATCH], whole[HTH_VOCAB_BATCH];
 } merge_batch;
 
+/* One worker's way through its share of the merges. */
 typedef struct merge_reader {
     hth_vocab *v;
-    const hth_gguf_kv *tokens;
-    const bool *findable;
-    hth_alphabet alphabet;
-    char *buffer; /* for each merge of a batch, room for two of four times the longest piece */
+    const hth_gguf_kv *tokens, *merges;
+    const atomic_bool *findable;
+    const hth_alphabet *alphabet;
+    uint64_t end;  /* the first merge behind its share */
+    unsigned most; /* merges in a batch */
+    char *buffer;  /* for each merge of a batch, room for two of four times the longest piece */
     merge_batch batch;
-    uint32_t rank;     /* of the first merge of the batch */
-    hearth_token next; /* what the next merge is likely to make */
+    uint32_t rank;      /* of the first merge of the batch */
+    hearth_token next;  /* what the next merge is likely to make */
+    hearth_error error; /* status OK: none */
 } merge_reader;
 
 static void find_all(const hth_vocab *v, lookup *list, unsigned count) {
@@ -44,15 +48,15 @@ static void find_all(const hth_vocab *v, lookup *list, unsigned count) {
         __builtin_prefetch(&v->texts[list[i].hash & v->text_mask]);
     }
     for (unsigned i = 0; i < count; i++) {
-        list[i].found = v->texts[list[i].hash & v->text_mask].id;
+        list[i].found =
+            hth_text_slot_id(atomic_load_explicit(&v->texts[list[i].hash & v->text_mask], memory_order_relaxed));
         if (list[i].found != HTH_NO_TOKEN) __builtin_prefetch(&v->offsets[list[i].found]);
     }
     for (unsigned i = 0; i < count; i++)
         if (list[i].found != HTH_NO_TOKEN) __builtin_prefetch(v->bytes + v->offsets[list[i].found]);
     for (unsigned i = 0; i < count; i++) {
         const lookup *l = &list[i];
-        list[i].found =
-            l->size > v->longest ? HTH_NO_TOKEN : v->texts[hth_vocab_text_slot(v, l->text, l->size, l->hash)].id;
+        list[i].found = l->size > v->longest ? HTH_NO_TOKEN : hth_vocab_find_hashed(v, l->text, l->size, l->hash);
     }
 }
 
@@ -61,7 +65,7 @@ static lookup as_lookup(const merge_reader *r, const char *text, size_t size, ch
     lookup l = {.text = "", .found = HTH_NO_TOKEN};
     if (size > 3 * (size_t)r->v->longest) return l; /* notation makes a text at most three times as long */
     if (r->v->raw) l.size = hth_vocab_copy_raw((hth_string){text, size}, out);
-    else if (!hth_alphabet_decode(&r->alphabet, text, size, out, &l.size)) return l;
+    else if (!hth_alphabet_decode(r->alphabet, text, size, out, &l.size)) return l;
     l.text = out;
     return l;
 }
@@ -92,7 +96,8 @@ static bool is_likely(merge_reader *r, unsigned k, size_t split) {
     const hth_vocab *v = r->v;
     merge_batch *b = &r->batch;
     hth_string text = b->text[k], whole;
-    if ((uint32_t)r->next >= v->size || !r->findable[r->next]) return false;
+    if ((uint32_t)r->next >= v->size || !atomic_load_explicit(&r->findable[r->next], memory_order_relaxed))
+        return false;
     if (hth_gguf_string_at(r->tokens, (uint64_t)r->next, &whole, NULL) != HEARTH_OK) return false;
     if (whole.size + 1 != text.size || split == whole.size || !begins_character(whole.data[split])) return false;
     if (memcmp(whole.data, text.data, split) != 0 ||
@@ -142,6 +147,21 @@ static hearth_status find_wholes(merge_reader *r, hearth_error *err) {
     return HEARTH_OK;
 }
 
+/* Enter a merge. Of several merges of the same two the earliest counts; all of them make the same token. */
+static void enter(hth_vocab *v, hearth_token left, hearth_token right, uint32_t rank, hearth_token merged) {
+    const uint64_t pair = hth_pair_of(left, right);
+    for (size_t i = hth_vocab_pair_hash(v->key, left, right);; i++) {
+        hth_pair_slot *slot = &v->pairs[i & v->pair_mask];
+        uint64_t seen = atomic_load(&slot->pair);
+        if (seen == HTH_FREE_SLOT && atomic_compare_exchange_strong(&slot->pair, &seen, pair)) seen = pair;
+        if (seen != pair) continue;
+        uint32_t least = atomic_load_explicit(&slot->rank, memory_order_relaxed);
+        while (rank < least && !atomic_compare_exchange_weak(&slot->rank, &least, rank)) continue;
+        atomic_store_explicit(&slot->merged, merged, memory_order_relaxed);
+        return;
+    }
+}
+
 static hearth_status read_batch(merge_reader *r, hearth_error *err) {
     hth_vocab *v = r->v;
     merge_batch *b = &r->batch;
@@ -150,15 +170,8 @@ static hearth_status read_batch(merge_reader *r, hearth_error *err) {
     for (unsigned k = 0; k < b->count; k++)
         __builtin_prefetch(&v->pairs[hth_vocab_pair_hash(v->key, b->left[k].found, b->right[k].found) & v->pair_mask],
                            1);
-    for (unsigned k = 0; k < b->count; k++) {
-        hearth_token left = b->left[k].found, right = b->right[k].found;
-        size_t i = hth_vocab_pair_hash(v->key, left, right);
-        hth_pair_slot *slot = &v->pairs[i & v->pair_mask];
-        while (slot->left != HTH_NO_TOKEN && (slot->left != left || slot->right != right))
-            slot = &v->pairs[++i & v->pair_mask];
-        if (slot->left == HTH_NO_TOKEN) /* else an earlier merge of the two counts */
-            *slot = (hth_pair_slot){left, right, r->rank + k, b->whole[k].found};
-    }
+    for (unsigned k = 0; k < b->count; k++)
+        enter(v, b->left[k].found, b->right[k].found, r->rank + k, b->whole[k].found);
     r->rank += b->count;
     r->next = b->count > 0 ? b->whole[b->count - 1].found + 1 : 0;
     b->count = 0;
@@ -180,36 +193,66 @@ static hearth_status map_pairs(hth_vocab *v, size_t count, hearth_error *err) {
     return HEARTH_OK;
 }
 
-static hearth_status read_all(merge_reader *r, const hth_gguf_kv *merges, unsigned batch, hearth_error *err) {
-    hth_alphabet_init(&r->alphabet);
-    for (uint64_t i = 0; i < merges->count; i++) {
-        HTH_TRY(hth_gguf_string_at(merges, i, &r->batch.text[r->batch.count], err));
-        if (++r->batch.count == batch || i + 1 == merges->count) HTH_TRY(read_batch(r, err));
+static hearth_status read_share(merge_reader *r, hearth_error *err) {
+    for (uint64_t i = r->rank; i < r->end; i++) {
+        HTH_TRY(hth_gguf_string_at(r->merges, i, &r->batch.text[r->batch.count], err));
+        if (++r->batch.count == r->most || i + 1 == r->end) HTH_TRY(read_batch(r, err));
     }
     return HEARTH_OK;
 }
 
-hearth_status hth_vocab_read_merges(hth_vocab *v, const hth_gguf *g, const hth_gguf_kv *tokens, const bool *findable,
-                                    hearth_error *err) {
+static void read_merges(void *arg, int w) {
+    merge_reader *r = (merge_reader *)arg + w;
+    (void)read_share(r, &r->error);
+}
+
+/* Read all merges with one reader a worker. */
+static hearth_status read_all(merge_reader *readers, const merge_reader *plan, hth_pool *pool, hearth_error *err) {
+    const int workers = hth_pool_threads(pool);
+    for (int w = 0; w < workers; w++) {
+        merge_reader *r = &readers[w];
+        char *buffer = r->buffer;
+        *r = *plan;
+        r->buffer = buffer;
+        r->rank = (uint32_t)hth_vocab_share(plan->merges->count, workers, w);
+        r->end = hth_vocab_share(plan->merges->count, workers, w + 1);
+    }
+    hth_pool_run(pool, read_merges, readers);
+    for (int w = 0; w < workers; w++) {
+        if (readers[w].error.status == HEARTH_OK) continue;
+        if (err) *err = readers[w].error;
+        return readers[w].error.status;
+    }
+    return HEARTH_OK;
+}
+
+hearth_status hth_vocab_read_merges(hth_vocab *v, const hth_gguf *g, const hth_gguf_kv *tokens, hth_pool *pool,
+                                    const atomic_bool *findable, hearth_error *err) {
     const hth_gguf_kv *kv;
+    const int workers = hth_pool_threads(pool);
     HTH_TRY(hth_vocab_array(g, HTH_VOCAB_MERGES, true, UINT64_MAX, &kv, err));
     if (kv == NULL) return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\" is missing", HTH_VOCAB_MERGES);
     if (kv->count > MAX_MERGES)
         return hth_fail(err, HEARTH_BAD_FILE, "key \"%s\" has %" PRIu64 " elements; %d is the most", HTH_VOCAB_MERGES,
                         kv->count, MAX_MERGES);
     HTH_TRY(map_pairs(v, (size_t)kv->count, err));
+    hth_alphabet alphabet;
+    hth_alphabet_init(&alphabet);
     /* Texts are a few hundred bytes at most; where a file has longer ones, batches are of one merge. */
-    unsigned batch = v->longest <= 4096 ? HTH_VOCAB_BATCH : 1;
-    merge_reader *r = calloc(1, sizeof *r);
-    if (r != NULL) r->buffer = malloc(8 * (size_t)v->longest * batch + 1);
-    hearth_status status = r != NULL && r->buffer != NULL ? HEARTH_OK : hth_vocab_no_memory("merges", kv->count, err);
-    if (status == HEARTH_OK) {
-        r->v = v;
-        r->tokens = tokens;
-        r->findable = findable;
-        status = read_all(r, kv, batch, err);
+    const merge_reader plan = {.v = v,
+                               .tokens = tokens,
+                               .merges = kv,
+                               .findable = findable,
+                               .alphabet = &alphabet,
+                               .most = v->longest <= 4096 ? HTH_VOCAB_BATCH : 1};
+    merge_reader *readers = calloc((size_t)workers, sizeof *readers);
+    bool good = readers != NULL;
+    for (int w = 0; w < workers && good; w++) {
+        readers[w].buffer = malloc(8 * (size_t)v->longest * plan.most + 1);
+        good = readers[w].buffer != NULL;
     }
-    if (r != NULL) free(r->buffer);
-    free(r);
+    hearth_status status = good ? read_all(readers, &plan, pool, err) : hth_vocab_no_memory("merges", kv->count, err);
+    for (int w = 0; readers != NULL && w < workers; w++) free(readers[w].buffer);
+    free(readers);
     return status;
 }

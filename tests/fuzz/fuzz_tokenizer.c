@@ -160,7 +160,7 @@ static const hearth_tokenizer *small(hth_vocab_kind kind, unsigned pre, int nfc)
             abort();
         }
     }
-    hearth_tokenizer_options options = {kind == HTH_VOCAB_GPT2 ? rows[pre].name : NULL, nfc};
+    hearth_tokenizer_options options = {.pre = kind == HTH_VOCAB_GPT2 ? rows[pre].name : NULL, .nfc = nfc};
     if (*t == NULL && hth_tokenizer_from_gguf(files[kind], &options, t, &err) != HEARTH_OK) {
         fprintf(stderr, "%s\n", err.text);
         abort();

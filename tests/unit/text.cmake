@@ -5,6 +5,7 @@ hearth_test(unit_text_encode ${unit}/text_encode.c ${unit}/text_help.c TIMEOUT 6
 hearth_test(unit_text_split ${unit}/text_split.c ${unit}/text_help.c TIMEOUT 600)
 hearth_test(unit_text_stream ${unit}/text_stream.c ${unit}/text_help.c)
 hearth_test(unit_text_shared ${unit}/text_shared.c ${unit}/text_help.c LABELS threaded)
+hearth_test(unit_text_threads ${unit}/text_threads.c ${HEARTH_TEST_SUPPORT}/gguf_image.c LABELS threaded)
 hearth_test(unit_text_vocab ${unit}/text_vocab.c ${unit}/text_help.c ${HEARTH_TEST_SUPPORT}/gguf_image.c)
 hearth_alloc_guard(unit_text_vocab)
 hearth_test(unit_text_output ${unit}/text_output.c ${HEARTH_TEST_SUPPORT}/output_log.c)

@@ -345,7 +345,7 @@ static bool check_recorded(const char *folder, const char *name) {
     size_t in_size, out_size;
     hearth_error err;
     hearth_tokenizer *t;
-    hearth_tokenizer_options options = {NULL, 0};
+    hearth_tokenizer_options options = {.nfc = 0};
     snprintf(path, sizeof path, "%s/ggml-vocab-%s.gguf.inp", folder, name);
     char *in = read_whole(path, &in_size);
     snprintf(path, sizeof path, "%s/ggml-vocab-%s.gguf.out", folder, name);

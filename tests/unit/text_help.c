@@ -108,7 +108,7 @@ hearth_tokenizer *text_open(const char *name, const char *pre, int nfc) {
     char path[512];
     hearth_tokenizer *t = NULL;
     hearth_error err;
-    hearth_tokenizer_options options = {pre, nfc};
+    hearth_tokenizer_options options = {.pre = pre, .nfc = nfc};
     snprintf(path, sizeof path, HEARTH_TEST_DATA "/tokenizer/%s.gguf", name);
     if (hearth_tokenizer_open(path, &options, &t, &err) != HEARTH_OK) fail_msg("%s: %s", path, err.text);
     return t;

@@ -48,7 +48,7 @@ static void write_record(FILE *file, const void *data, size_t count) {
 }
 
 static int ids(int argc, char **argv) {
-    hearth_tokenizer_options options = {NULL, -1};
+    hearth_tokenizer_options options = {.nfc = -1};
     unsigned flags = 0;
     for (int i = 5; i < argc; i++) {
         if (strncmp(argv[i], "pre=", 4) == 0) options.pre = argv[i] + 4;

@@ -157,7 +157,7 @@ static void forced_pre_tokenizer(void **state) {
     vocab_file f = few;
     f.pre = "not-known";
     opened o;
-    hearth_tokenizer_options options = {"smollm", -1};
+    hearth_tokenizer_options options = {.pre = "smollm", .nfc = -1};
     open_file(&o, &f, &options);
     assert_int_equal(o.status, HEARTH_OK);
     assert_string_equal(hearth_tokenizer_pre(o.t), "smollm");
@@ -172,7 +172,7 @@ static void forced_pre_tokenizer(void **state) {
     open_file(&o, &f, &options);
     assert_int_equal(o.status, HEARTH_BAD_OPTION);
     close_file(&o);
-    options = (hearth_tokenizer_options){NULL, 2};
+    options = (hearth_tokenizer_options){.nfc = 2};
     open_file(&o, &few, &options);
     assert_int_equal(o.status, HEARTH_BAD_OPTION);
     close_file(&o);
@@ -312,7 +312,7 @@ static void use_everything(hth_gguf *g, hearth_status *status) {
     static const char text[] = "ab e\xCC\x81 abcabc<end>";
     static const char *const stops[] = {"x"};
     static const size_t stop_sizes[] = {1};
-    hearth_tokenizer_options options = {"gpt-2", 1};
+    hearth_tokenizer_options options = {.pre = "gpt-2", .nfc = 1};
     hearth_tokenizer *t = NULL;
     hearth_detokenizer *d = NULL;
     hearth_stop_matcher *m = NULL;
