@@ -34,7 +34,7 @@
     X(EARLY, "early", "", BOOL, ENGINE, "off", 0, 0, "", "",                                                           \
       "open returns while weights arrive; a call waits for those it is about to use")                                  \
     X(KEEP_WARM, "keep-warm", "", INT, ENGINE, "0", 0, 86400, "", "seconds",                                           \
-      "bring back mapped weights so often between calls; 0: when a call begins")                                       \
+      "bring back mapped weights every N seconds; 0: when a call begins")                                              \
     X(LOCK, "lock", "mlock", BOOL, ENGINE, "off", 0, 0, "", "",                                                        \
       "lock the weights in memory")                                                                                    \
     X(SIGBUS, "sigbus", "", BOOL, ENGINE, "off", 0, 0, "", "",                                                         \
