@@ -217,8 +217,12 @@ HTH_INLINE void group256(const wide256 *f, const uint8_t *w, const char *ahead, 
                          int64_t to) {
     const int n = f->format->bytes;
     __m512i s[2][MAX_ROWS], m[2][MAX_ROWS];
-    HTH_UNROLL for (int h = 0; h < 2; h++)
-        quad256(f, w + 4 * h * n, ahead + 4 * h * n, in, rows, at + 4 * h, s[h], m[h]);
+    if (f->raised) { /* few bits: bound by instructions, so that the sums stay in registers */
+        quad256(f, w, ahead, in, rows, at, s[0], m[0]);
+        quad256(f, w + 4 * n, ahead + 4 * n, in, rows, at + 4, s[1], m[1]);
+    } else { /* bound by memory: in one body, all that is fetched would be asked for at once */
+        for (int h = 0; h < 2; h++) quad256(f, w + 4 * h * n, ahead + 4 * h * n, in, rows, at + 4 * h, s[h], m[h]);
+    }
     __m256 d = halves8(w + f->format->d_at, n), dmin = _mm256_setzero_ps();
     if (f->format->has_min) dmin = negative(halves8(w + f->format->dmin_at, n));
     HTH_UNROLL for (int r = 0; r < rows; r++) {
