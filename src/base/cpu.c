@@ -35,30 +35,32 @@ static int mask_count(const hth_cpu_mask *mask) {
     return count;
 }
 
-/* Whether a list such as "0-3,64" names a CPU below `cpu` that is in the mask: then `cpu` is not the first of its core.
- * What cannot be parsed names nobody. */
-static bool has_earlier_sibling(const char *list, int cpu, const hth_cpu_mask *mask) {
+/* The first CPU in the mask that a list such as "0-3,64" names, if it is below `cpu`; else `cpu`. What cannot be parsed
+ * names nobody. */
+static int first_sibling(const char *list, int cpu, const hth_cpu_mask *mask) {
     while (*list) {
         char *end;
         long first = strtol(list, &end, 10), last = first;
-        if (end == list) return false;
+        if (end == list) return cpu;
         if (*end == '-') last = strtol(end + 1, &end, 10);
         for (long i = first < 0 ? 0 : first; i <= last && i < cpu; i++)
-            if (mask_has(mask, (int)i)) return true;
-        if (*end != ',') return false;
+            if (mask_has(mask, (int)i)) return (int)i;
+        if (*end != ',') return cpu;
         list = end + 1;
     }
-    return false;
+    return cpu;
 }
 
-int hth_cpu_core_list_at(const char *root, const hth_cpu_mask *mask, int *cpus, int max) {
+int hth_cpu_core_list_at(const char *root, const hth_cpu_mask *mask, int *cpus, int max, uint16_t *core_of) {
     int count = 0;
+    for (int cpu = 0; core_of && cpu < HTH_CPU_MAX; cpu++) core_of[cpu] = (uint16_t)cpu;
     for (int cpu = 0; cpu < HTH_CPU_MAX && count < max; cpu++) {
         if (!mask_has(mask, cpu)) continue;
         char path[PATH_MAX], list[512];
         snprintf(path, sizeof path, "%s/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", root, cpu);
-        if (hth_read_line(path, list, sizeof list) && has_earlier_sibling(list, cpu, mask)) continue;
-        cpus[count++] = cpu;
+        const int first = hth_read_line(path, list, sizeof list) ? first_sibling(list, cpu, mask) : cpu;
+        if (core_of) core_of[cpu] = (uint16_t)first;
+        if (first == cpu) cpus[count++] = cpu;
     }
     return count;
 }
@@ -66,7 +68,7 @@ int hth_cpu_core_list_at(const char *root, const hth_cpu_mask *mask, int *cpus, 
 int hth_cpu_core_list(int *cpus, int max) {
     hth_cpu_mask mask;
     mask_read(&mask);
-    return hth_cpu_core_list_at("", &mask, cpus, max);
+    return hth_cpu_core_list_at("", &mask, cpus, max, NULL);
 }
 
 /* ---- Control groups ---- */
@@ -163,7 +165,7 @@ void hth_cpu_probe(hth_cpu *cpu) {
     mask_read(&mask);
     int cpus[HTH_CPU_MAX];
     cpu->logical = mask_count(&mask);
-    cpu->cores = hth_cpu_core_list_at("", &mask, cpus, HTH_CPU_MAX);
+    cpu->cores = hth_cpu_core_list_at("", &mask, cpus, HTH_CPU_MAX, cpu->core_of);
     cpu->quota = hth_cpu_quota_at("");
     /* A quota of 2.5 CPUs runs two threads at full rate; a third would have all of them throttled together. */
     cpu->threads = cpu->quota > 0 && cpu->quota < cpu->cores ? (int)cpu->quota : cpu->cores;

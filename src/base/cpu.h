@@ -3,6 +3,7 @@
 #define HTH_BASE_CPU_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define HTH_CPU_MAX 8192 /* logical CPUs looked at */
 
@@ -15,6 +16,8 @@ typedef struct hth_cpu {
     int cores;     /* physical cores in the affinity mask */
     double quota;  /* CPUs that the control groups allow; 0: no limit */
     int threads;   /* default number of threads: cores, or fewer when the quota allows fewer; at least 1 */
+    uint16_t
+        core_of[HTH_CPU_MAX]; /* the first CPU of the same core, of those in the affinity mask; its own elsewhere */
 } hth_cpu;
 
 void hth_cpu_probe(hth_cpu *cpu);
@@ -24,11 +27,12 @@ void hth_cpu_probe(hth_cpu *cpu);
 int hth_cpu_core_list(int *cpus, int max);
 
 /* The parts of the probe that read the system's files, under a root ("" for the system's own) so that a test can lay
- * out another machine's. `mask` has a bit a logical CPU. */
+ * out another machine's. `mask` has a bit a logical CPU; core_of (hth_cpu) may be NULL, and is whole where `max` is not
+ * reached. */
 typedef struct hth_cpu_mask {
     unsigned long bits[HTH_CPU_MAX / (8 * sizeof(unsigned long))];
 } hth_cpu_mask;
-int hth_cpu_core_list_at(const char *root, const hth_cpu_mask *mask, int *cpus, int max);
+int hth_cpu_core_list_at(const char *root, const hth_cpu_mask *mask, int *cpus, int max, uint16_t *core_of);
 double hth_cpu_quota_at(const char *root);
 
 #endif

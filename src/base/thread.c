@@ -238,6 +238,7 @@ hearth_status hth_pool_create(hth_pool **out, const hth_pool_options *options, h
     memset(pool, 0, sizeof *pool);
     pool->threads = threads;
     pool->pinned = options->pin != NULL;
+    hth_spread_init(&pool->spread, options->core_of);
     pool->spin_ns = (uint64_t)options->spin_us * 1000;
     pool->workers = workers;
 

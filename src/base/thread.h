@@ -33,10 +33,11 @@ typedef struct hth_pool hth_pool;
 typedef void hth_pool_fn(void *arg, int worker);
 
 typedef struct hth_pool_options {
-    int threads;      /* 1..HTH_POOL_MAX, the calling thread included */
-    const int *pin;   /* NULL, or `threads` logical CPUs: worker i runs on pin[i] alone. pin[0] is not used: the calling
-                         thread belongs to the caller. */
-    unsigned spin_us; /* how long an idle worker stays awake after a run */
+    int threads;    /* 1..HTH_POOL_MAX, the calling thread included */
+    const int *pin; /* NULL, or `threads` logical CPUs: worker i runs on pin[i] alone. pin[0] is not used: the calling
+                       thread belongs to the caller. */
+    const uint16_t *core_of; /* NULL, or the first CPU of each CPU's core (hth_cpu); not kept */
+    unsigned spin_us;        /* how long an idle worker stays awake after a run */
 } hth_pool_options;
 
 #define HTH_POOL_SPIN_US 2000

@@ -67,13 +67,17 @@ static void siblings_count_once(void **state) {
     put("sys/devices/system/cpu/cpu9/topology/thread_siblings_list", "nonsense\n");
     int cpus[16];
     hth_cpu_mask all = mask_of((int[]){0, 1, 4, 5, 6, 7, 9, 4000}, 8);
-    assert_int_equal(hth_cpu_core_list_at(root, &all, cpus, 16), 5);
+    static uint16_t core_of[HTH_CPU_MAX];
+    assert_int_equal(hth_cpu_core_list_at(root, &all, cpus, 16, core_of), 5);
     assert_memory_equal(cpus, ((int[]){0, 1, 6, 9, 4000}), 5 * sizeof(int));
-    assert_int_equal(hth_cpu_core_list_at(root, &all, cpus, 2), 2);
+    assert_memory_equal(core_of, ((uint16_t[]){0, 1, 2, 3, 0, 1, 6, 6, 8, 9}), 10 * sizeof *core_of);
+    assert_int_equal(core_of[4000], 4000);
+    assert_int_equal(hth_cpu_core_list_at(root, &all, cpus, 2, NULL), 2);
     /* A sibling outside the mask leaves its core to the other one. */
     hth_cpu_mask half = mask_of((int[]){4, 5, 1, 7}, 4);
-    assert_int_equal(hth_cpu_core_list_at(root, &half, cpus, 16), 3);
+    assert_int_equal(hth_cpu_core_list_at(root, &half, cpus, 16, core_of), 3);
     assert_memory_equal(cpus, ((int[]){1, 4, 7}), 3 * sizeof(int));
+    assert_memory_equal(core_of, ((uint16_t[]){0, 1, 2, 3, 4, 1, 6, 7}), 8 * sizeof *core_of);
 }
 
 static void assert_quota(double expected) {

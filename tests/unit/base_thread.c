@@ -41,6 +41,15 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(vo
     *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
     return real(thread, attr, fn, arg);
 }
+
+/* What the calling thread was bound to last. */
+static _Thread_local cpu_set_t last_mask;
+int sched_setaffinity(pid_t thread, size_t size, const cpu_set_t *mask) {
+    int (*real)(pid_t, size_t, const cpu_set_t *);
+    *(void **)&real = dlsym(RTLD_NEXT, "sched_setaffinity");
+    if (thread == 0 && size == sizeof last_mask) last_mask = *mask;
+    return real(thread, size, mask);
+}
 #endif
 
 static int thread_count(void) {
@@ -270,15 +279,30 @@ static int bench(void) {
 static void the_next_free_cpu_is_taken(void **state) {
     (void)state;
     hth_spread spread = {0};
-    uint64_t allowed[HTH_SPREAD_CPUS / 64] = {0};
+    uint64_t allowed[HTH_SPREAD_WORDS] = {0};
+    hth_spread_init(&spread, NULL);
     allowed[0] = UINT64_C(1) << 3 | UINT64_C(1) << 63;
     allowed[1] = 1;
-    allowed[HTH_SPREAD_CPUS / 64 - 1] = UINT64_C(1) << 63;
+    allowed[HTH_SPREAD_WORDS - 1] = UINT64_C(1) << 63;
     assert_int_equal(hth_spread_take(&spread, allowed, 63), 63);
     assert_int_equal(hth_spread_take(&spread, allowed, 63), 64);
     assert_int_equal(hth_spread_take(&spread, allowed, 63), HTH_SPREAD_CPUS - 1);
     assert_int_equal(hth_spread_take(&spread, allowed, 63), 3);
     assert_int_equal(hth_spread_take(&spread, allowed, 63), -1);
+}
+
+/* Four cores of two CPUs each, numbered side by side: cores first, then what is left of them. */
+static void a_free_core_is_taken_before_half_of_one(void **state) {
+    (void)state;
+    hth_spread spread = {0};
+    uint64_t allowed[HTH_SPREAD_WORDS] = {0xFF};
+    uint16_t core_of[HTH_SPREAD_CPUS];
+    static const int wanted[] = {1, 2, 4, 6, 3, 5, 7, 0, -1};
+    for (int i = 0; i < HTH_SPREAD_CPUS; i++) core_of[i] = (uint16_t)(i / 2 * 2);
+    core_of[9] = UINT16_MAX; /* of a machine with more CPUs than a mask holds */
+    hth_spread_init(&spread, core_of);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        assert_int_equal(hth_spread_take(&spread, allowed, 1), wanted[i]);
 }
 
 /* Two CPUs that this process may use; false when it has one. */
@@ -302,28 +326,49 @@ static void go_to(int cpu, const cpu_set_t *then) {
  * happens mostly. A worker that does not move is on the caller's CPU nine times in ten. */
 enum { SPREAD_ROUNDS = 20 };
 
+/* A thread that nobody has bound is left to all CPUs that its control group will ever be given: a mask of those that it
+ * has now would bind it to them. One that was bound is bound as before. */
+static void assert_left_as_it_was(const cpu_set_t *all) {
+#ifndef SANITIZED
+    cpu_set_t every, group;
+    memset(&every, 0xFF, sizeof every);
+    const cpu_set_t last = last_mask;
+    assert_int_equal(sched_setaffinity(0, sizeof every, &every), 0);
+    assert_int_equal(sched_getaffinity(0, sizeof group, &group), 0);
+    assert_true(CPU_EQUAL(&last, CPU_EQUAL(&group, all) ? &every : all));
+    assert_int_equal(sched_setaffinity(0, sizeof *all, all), 0);
+#else
+    (void)all;
+#endif
+}
+
 static void who_comes_second_moves_and_is_not_bound(void **state) {
     (void)state;
     cpu_set_t all, after;
     int cpu, moved = 0;
     if (!two_cpus(&all, &cpu)) skip();
     hth_spread spread;
+    hth_spread_init(&spread, NULL);
     for (int round = 0; round < SPREAD_ROUNDS; round++) {
         go_to(cpu, &all);
         hth_spread_begin(&spread);
         int here = -1;
         for (int i = 0; i < HTH_SPREAD_CPUS; i++)
-            if (atomic_load(&spread.taken[i / 64]) >> (i % 64) & 1) here = i;
+            if (atomic_load(&spread.cpus[i / 64]) >> (i % 64) & 1) here = i;
         assert_true(here >= 0 && CPU_ISSET(here, &all));
         go_to(here, &all);
         hth_spread_join(&spread);
         moved += sched_getcpu() != here;
         assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
         assert_true(CPU_EQUAL(&all, &after));
+        assert_left_as_it_was(&all);
     }
     assert_true(moved > SPREAD_ROUNDS / 2);
     /* Where all are taken, it stays. */
-    for (size_t i = 0; i < HTH_SPREAD_CPUS / 64; i++) atomic_store(&spread.taken[i], UINT64_MAX);
+    for (size_t i = 0; i < HTH_SPREAD_WORDS; i++) {
+        atomic_store(&spread.cpus[i], UINT64_MAX);
+        atomic_store(&spread.cores[i], UINT64_MAX);
+    }
     hth_spread_join(&spread);
     assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
     assert_true(CPU_EQUAL(&all, &after));
@@ -380,6 +425,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(pinning),
         cmocka_unit_test(refusals),
         cmocka_unit_test(the_next_free_cpu_is_taken),
+        cmocka_unit_test(a_free_core_is_taken_before_half_of_one),
         cmocka_unit_test(who_comes_second_moves_and_is_not_bound),
         cmocka_unit_test(a_worker_that_slept_leaves_the_caller_its_cpu),
     };

@@ -50,7 +50,7 @@ static hearth_status start_pool(hth_backend *b, const hth_backend_config *config
                                 hearth_error *err) {
     int pins[HTH_POOL_MAX];
     b->threads = config->threads > 0 ? config->threads : cpu->threads;
-    hth_pool_options options = {.threads = b->threads, .spin_us = HTH_POOL_SPIN_US};
+    hth_pool_options options = {.threads = b->threads, .core_of = cpu->core_of, .spin_us = HTH_POOL_SPIN_US};
     if (config->pin) {
         int cores = hth_cpu_core_list(pins, HTH_POOL_MAX);
         if (b->threads > cores)
