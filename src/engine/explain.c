@@ -8,12 +8,6 @@
 #include "program/print.h"
 #include "text/tokenizer.h"
 
-static uint64_t plan_bytes(const hearth_engine *e) {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < e->n_terms; i++) sum += e->terms[i].bytes;
-    return sum;
-}
-
 /* ---- Options ---- */
 
 /* An option as it was set or is by default, and what became of it. */
@@ -76,6 +70,11 @@ static bool is_explained(hth_option id) {
 
 /* ---- Text ---- */
 
+/* Bytes of weights of which only rows are read. */
+static uint64_t bytes_by_rows(const hearth_engine *e) {
+    return e->residency.table.arrives || e->residency.copy || e->residency.lock ? 0 : e->residency.table.bytes;
+}
+
 static void print_facts(const hearth_engine *e, FILE *out) {
     hearth_model_info info;
     hearth_engine_info(e, &info);
@@ -88,6 +87,10 @@ static void print_facts(const hearth_engine *e, FILE *out) {
             info.context, info.model_context, info.rows, info.outputs, info.sessions);
     fprintf(out, "backend   %s, kernels %s, %d thread%s, KV %s\n", e->type->name, info.kernels, info.threads,
             hth_plural(info.threads), info.kv);
+    fprintf(out, "placement %s; %" PRIu64 " bytes of weights become resident", hth_residency_place_name(&e->residency),
+            e->residency.arrival.bytes);
+    if (bytes_by_rows(e)) fprintf(out, ", %" PRIu64 " (embeddings) are read by rows", bytes_by_rows(e));
+    fprintf(out, "\n");
     if (e->tokenizer)
         fprintf(out, "tokenizer %s, pre-tokenizer %s, %d tokens\n", hearth_tokenizer_kind(e->tokenizer),
                 *hearth_tokenizer_pre(e->tokenizer) ? hearth_tokenizer_pre(e->tokenizer) : "none",
@@ -98,7 +101,7 @@ static void print_plan(const hearth_engine *e, FILE *out) {
     fprintf(out, "memory plan\n");
     for (size_t i = 0; i < e->n_terms; i++)
         fprintf(out, "  %-20s %14" PRIu64 " bytes\n", e->terms[i].what, e->terms[i].bytes);
-    fprintf(out, "  %-20s %14" PRIu64 " bytes of %" PRIu64 " allowed\n", "total", plan_bytes(e), e->budget);
+    fprintf(out, "  %-20s %14" PRIu64 " bytes of %" PRIu64 " allowed\n", "total", hth_engine_plan_bytes(e), e->budget);
 }
 
 static void print_options(const hearth_engine *e, const hearth_options *options, FILE *out) {
@@ -151,6 +154,11 @@ static void write_facts(const hearth_engine *e, hth_json *json) {
     hth_json_text(json, "kernels", info.kernels);
     hth_json_int(json, "threads", info.threads);
     hth_json_text(json, "kv", info.kv);
+    hth_json_open(json, "placement", '{');
+    hth_json_text(json, "weights", hth_residency_place_name(&e->residency));
+    hth_json_uint(json, "resident_bytes", e->residency.arrival.bytes);
+    hth_json_uint(json, "row_bytes", bytes_by_rows(e));
+    hth_json_close(json, '}');
     if (!e->tokenizer) return;
     hth_json_open(json, "tokenizer", '{');
     hth_json_text(json, "kind", hearth_tokenizer_kind(e->tokenizer));
@@ -169,7 +177,7 @@ static void write_plan(const hearth_engine *e, hth_json *json) {
         hth_json_close(json, '}');
     }
     hth_json_close(json, ']');
-    hth_json_uint(json, "plan_bytes", plan_bytes(e));
+    hth_json_uint(json, "plan_bytes", hth_engine_plan_bytes(e));
     hth_json_uint(json, "allowed_bytes", e->budget);
 }
 

@@ -290,6 +290,16 @@ class Explain(ProgramTest):
         self.assertEqual(report["allowed_bytes"], 1 << 30)
         self.assertEqual(report["plan"], self.report("explain", "-m", MODEL, "--ctx", "100", "--open")["plan"])
 
+    def test_where_weights_are_placed(self):
+        weights = self.report(*self.ARGS)["plan"][0]["bytes"]
+        for args, words in ((["--load", "map"], "file pages"), (["--load", "read"], "copied to private memory")):
+            placement = self.report(*self.ARGS, *args)["placement"]
+            self.assertTrue(placement["weights"].startswith(words), placement)
+            # Whole pages become resident, and rows are read of the rest.
+            self.assertLess(abs(placement["resident_bytes"] + placement["row_bytes"] - weights), 1 << 16)
+            self.assertIn(f"{placement['resident_bytes']} bytes of weights become resident",
+                          self.succeed(*self.ARGS, *args).decode())
+
     def test_the_plan_alone(self):
         report = self.report(*self.ARGS, "--plan")
         self.assertEqual(list(report), ["model", "plan", "plan_bytes", "allowed_bytes"])
