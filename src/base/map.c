@@ -22,7 +22,8 @@ static hearth_status map_descriptor(hth_map *map, int fd, const char *path, hear
         hearth_status status = errno == ENOMEM ? HEARTH_NO_MEMORY : HEARTH_IO;
         return hth_fail(err, status, "cannot map %s (%zu bytes): %s", path, size, strerror(errno));
     }
-    *map = (hth_map){.data = data, .size = size, .watch = hth_watch_add(data, size)};
+    *map = (hth_map){
+        .data = data, .size = size, .device = st.st_dev, .inode = st.st_ino, .watch = hth_watch_add(data, size)};
     if (map->watch) return HEARTH_OK;
     hth_map_close(map);
     return hth_fail(err, HEARTH_NO_MEMORY, "no memory to watch the mapping of %s", path);

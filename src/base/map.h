@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/sigbus.h"
 #include "base/status.h"
@@ -15,6 +16,8 @@
 typedef struct hth_map {
     const unsigned char *data; /* page-aligned; NULL when nothing is mapped */
     size_t size;
+    dev_t device; /* which file it is, whatever has its name later */
+    ino_t inode;
     hth_watch *watch;
 } hth_map;
 

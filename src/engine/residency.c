@@ -151,15 +151,29 @@ void hth_residency_hint(const hth_residency *r, const int32_t *tokens, int64_t c
 
 /* ---- Read ---- */
 
+/* Read what is still to be read of a file through the page cache. */
+static bool leave_direct(int fd) {
+    const int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_DIRECT) == 0;
+}
+
 static hearth_status bring_read(void *context, const hth_piece *piece, hearth_error *err) {
     const hth_residency *r = context;
+    const int fd = r->descriptors[piece->file];
     unsigned char *base = (unsigned char *)r->files[piece->file].base;
     uint64_t at = piece->from;
+    bool direct = true;
     while (at < piece->to) {
+        size_t size = (size_t)(piece->to - at);
         /* Whole pages are asked for, as O_DIRECT wants it; the file may end inside the last one. */
-        size_t size = (size_t)((piece->to - at + r->page - 1) / r->page * r->page);
-        ssize_t n = pread(r->descriptors[piece->file], base + at, size, (off_t)at);
+        if (direct) size = (size + r->page - 1) / r->page * r->page;
+        ssize_t n = pread(fd, base + at, size, (off_t)at);
         if (n < 0 && errno == EINTR) continue;
+        /* Disks with blocks of more than a page, and reads that ended inside of one. */
+        if (n < 0 && errno == EINVAL && direct && leave_direct(fd)) {
+            direct = false;
+            continue;
+        }
         if (n < 0)
             return hth_fail(err, HEARTH_IO, "cannot read '%s' at byte %llu: %s",
                             hth_gguf_file_at(r->gguf, piece->file)->path, (unsigned long long)at, strerror(errno));
@@ -180,8 +194,8 @@ static hearth_status open_direct(hth_residency *r, int i, hearth_error *err) {
     r->descriptors[i] = fd;
     struct stat st;
     if (fstat(fd, &st) != 0) return hth_fail(err, HEARTH_IO, "cannot stat '%s': %s", file->path, strerror(errno));
-    if ((uint64_t)st.st_size != file->size)
-        return hth_fail(err, HEARTH_IO, "'%s' has changed its size while it was opened", file->path);
+    if (!hth_gguf_is_file(r->gguf, i, &st))
+        return hth_fail(err, HEARTH_IO, "'%s' was replaced or changed its size while it was opened", file->path);
     return HEARTH_OK;
 }
 

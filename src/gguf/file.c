@@ -35,6 +35,10 @@ int hearth_file_shards(const hearth_file *file) {
     return hth_gguf_file_count(file->gguf);
 }
 
+const char *hearth_file_path(const hearth_file *file, int shard) {
+    return shard >= 0 && shard < file->gguf->file_count ? file->gguf->files[shard].path : NULL;
+}
+
 uint64_t hearth_file_bytes(const hearth_file *file) {
     uint64_t bytes = 0; /* no overflow: all of it is mapped */
     for (int i = 0; i < file->gguf->file_count; i++) bytes += file->gguf->files[i].size;

@@ -179,6 +179,11 @@ const hth_gguf_file *hth_gguf_file_at(const hth_gguf *g, int i) {
     return &g->files[i];
 }
 
+bool hth_gguf_is_file(const hth_gguf *g, int i, const struct stat *status) {
+    const hth_map *map = &g->maps[i];
+    return status->st_dev == map->device && status->st_ino == map->inode && (uintmax_t)status->st_size == map->size;
+}
+
 const hth_gguf_file *hth_gguf_lost_file(const hth_gguf *g) {
     for (int i = 0; i < g->file_count; i++)
         if (hth_map_lost(&g->maps[i])) return &g->files[i];

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/dtype.h"
 #include "base/status.h"
@@ -95,6 +96,8 @@ uint64_t hth_gguf_directory_bytes(const hth_gguf *g);
 
 int hth_gguf_file_count(const hth_gguf *g);
 const hth_gguf_file *hth_gguf_file_at(const hth_gguf *g, int i);
+/* Whether this is the status of shard i as it was mapped: the same file, as long as it was. */
+bool hth_gguf_is_file(const hth_gguf *g, int i, const struct stat *status);
 
 /* The first shard of which a part could no longer be read, so that zeros are in its place (base/sigbus.h); NULL when
  * all are whole. What was computed from the file since the last answer of NULL is not to be trusted. */

@@ -146,6 +146,26 @@ static void a_file_that_shrinks_while_it_is_opened_is_refused(void **state) {
     }
 }
 
+/* A copy is read from the file whose directory was read, or not at all: another one of the same size has other weights.
+ */
+static void a_file_that_is_replaced_while_it_is_opened_is_not_copied(void **state) {
+    (void)state;
+    char fresh[600];
+    hearth_options *options = options_of("read", "off");
+    hearth_tokenizer *tokenizer;
+    hearth_engine *engine;
+    hearth_error err = {0};
+    snprintf(fresh, sizeof fresh, "%s.new", path);
+    assert_int_equal(hearth_tokenizer_open(path, NULL, &tokenizer, &err), HEARTH_OK);
+    copy_file(MODELS "tiny-llama-bf16.gguf", fresh);
+    assert_int_equal(rename(fresh, path), 0);
+    const hearth_open_request request = {.path = path, .options = options, .tokenizer = tokenizer};
+    assert_named(hearth_engine_open_request(&request, &engine, &err), HEARTH_IO, &err);
+    assert_null(engine);
+    hearth_tokenizer_close(&tokenizer);
+    hearth_options_free(&options);
+}
+
 /* Without a handler: a pass does not touch weights of which it is known that they cannot be read. */
 static void a_file_that_shrinks_while_weights_arrive_ends_the_call(void **state) {
     (void)state;
@@ -190,6 +210,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_file_that_shrinks_ends_calls, start, end),
         cmocka_unit_test_setup_teardown(a_file_that_shrinks_in_a_pause_ends_the_next_call, start, end),
         cmocka_unit_test_setup_teardown(a_file_that_shrinks_while_it_is_opened_is_refused, start, end),
+        cmocka_unit_test_setup_teardown(a_file_that_is_replaced_while_it_is_opened_is_not_copied, start, end),
         cmocka_unit_test_setup_teardown(a_file_that_shrinks_while_weights_arrive_ends_the_call, start, end),
         cmocka_unit_test_setup_teardown(a_file_that_is_replaced_is_seen_at_the_next_open, start, end),
     };
