@@ -43,7 +43,9 @@ HEARTH_API hearth_status hearth_file_open(const char *path, hearth_file **out, h
 /* Release; *file becomes NULL. NULL is ignored. */
 HEARTH_API void hearth_file_close(hearth_file **file);
 
-HEARTH_API int hearth_file_shards(const hearth_file *file);         /* files of a split set; 1 for a file of its own */
+HEARTH_API int hearth_file_shards(const hearth_file *file); /* files of a split set; 1 for a file of its own */
+/* The path of a shard (0 to shards - 1) as it was opened, NUL-terminated; NULL when there is none of that number. */
+HEARTH_API const char *hearth_file_path(const hearth_file *file, int shard);
 HEARTH_API uint64_t hearth_file_bytes(const hearth_file *file);     /* of all shards */
 HEARTH_API uint32_t hearth_file_version(const hearth_file *file);   /* of the GGUF format: 2 or 3 */
 HEARTH_API uint32_t hearth_file_alignment(const hearth_file *file); /* of tensor data, in bytes */

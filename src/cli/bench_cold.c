@@ -25,6 +25,7 @@
 #include "cli/report.h"
 #include "cli/say.h"
 #include "cli/verbs.h"
+#include "hearth/file.h"
 #include "hearth/sampler.h"
 
 enum {
@@ -46,7 +47,7 @@ enum {
     X(first_token)                                                                                                     \
     X(process_cold) /* the first call, and the median of the later ones alike */                                       \
     X(process_warm)                                                                                                    \
-    X(process_waited) /* what its threads waited for a core */                                                         \
+    X(process_waited) /* what its threads waited for a core; -1: unknown */                                            \
     X(shape_cold)                                                                                                      \
     X(shape_warm)                                                                                                      \
     X(shape_waited)                                                                                                    \
@@ -102,20 +103,24 @@ static int make_prompt(child *c, const hearth_tokenizer *tokenizer, int64_t coun
     return status;
 }
 
-/* How long threads of this process have been ready to run without a core, ms; 0 where the system does not tell. */
+/* How long threads of this process have been ready to run without a core, ms; -1 where the system does not tell. */
 static double waited_ms(void) {
     double ns = 0;
+    bool told = false;
     DIR *threads = opendir("/proc/self/task");
     for (struct dirent *entry; threads && (entry = readdir(threads)) != NULL;) {
         char path[320];
         uint64_t ran, waited;
         snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", entry->d_name);
         FILE *in = entry->d_name[0] == '.' ? NULL : fopen(path, "re");
-        if (in && fscanf(in, "%" SCNu64 " %" SCNu64, &ran, &waited) == 2) ns += (double)waited;
+        if (in && fscanf(in, "%" SCNu64 " %" SCNu64, &ran, &waited) == 2) {
+            ns += (double)waited;
+            told = true;
+        }
         if (in) fclose(in);
     }
     if (threads) closedir(threads);
-    return ns * 1e-6;
+    return told ? ns * 1e-6 : -1;
 }
 
 /* One call of the first `count` tokens in an empty session; *ms: how long it took. */
@@ -137,7 +142,8 @@ typedef struct first_call {
 static hearth_status first(child *c, int64_t count, first_call f, const float **logits, hearth_error *err) {
     const double before = waited_ms();
     hearth_status status = call(c, count, f.cold, logits, err);
-    *f.waited = waited_ms() - before;
+    const double after = waited_ms();
+    *f.waited = before < 0 || after < 0 ? -1 : after - before;
     return status;
 }
 
@@ -220,6 +226,34 @@ int hth_bench_cold_child(hth_bench *b) {
 
 /* ---- The parent ---- */
 
+/* The files of a model. */
+typedef struct file_list {
+    char **paths; /* [count] */
+    int count;
+} file_list;
+
+static void free_list(file_list *list) {
+    for (int i = 0; i < list->count; i++) free(list->paths[i]);
+    free(list->paths);
+}
+
+/* The names alone: pages of a file that is mapped would stay. */
+static int list_files(const char *path, file_list *list) {
+    hearth_file *file;
+    hearth_error err = {HEARTH_OK, ""};
+    int status = HTH_EXIT_OK;
+    if (hearth_file_open(path, &file, &err) != HEARTH_OK) return hth_complain_error(&err);
+    const int shards = hearth_file_shards(file);
+    list->paths = calloc((size_t)shards, sizeof *list->paths);
+    if (!list->paths) status = hth_out_of_memory();
+    for (; status == HTH_EXIT_OK && list->count < shards; list->count++) {
+        list->paths[list->count] = strdup(hearth_file_path(file, list->count));
+        if (!list->paths[list->count]) status = hth_out_of_memory();
+    }
+    hearth_file_close(&file);
+    return status;
+}
+
 /* Ask the system to drop the file's pages; it keeps those that others have mapped or that are not written yet. */
 static int drop_file(const char *path) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -265,9 +299,12 @@ static int sample(const hth_bench *b, bool early, bool rests, figures *f) {
     }
     char **argv = child_arguments(b, early, rests, since, sizeof since);
     pid_t pid = argv ? fork() : -1;
+    if (!argv) hth_out_of_memory();
+    else if (pid < 0) hth_complain("cannot start a process: %s", strerror(errno));
     if (pid == 0) {
         dup2(ends[1], STDOUT_FILENO);
         execv("/proc/self/exe", argv);
+        hth_complain("cannot start this program again as /proc/self/exe: %s", strerror(errno));
         _exit(127);
     }
     close(ends[1]);
@@ -292,10 +329,12 @@ typedef struct series {
 
 enum { CACHED, DROPPED, CACHED_EARLY, DROPPED_EARLY, SERIES };
 
-static int measure(const hth_bench *b, series *all) {
+static int measure(const hth_bench *b, const file_list *files, series *all) {
     for (int64_t r = 0; r < b->flags.reps; r++)
         for (int i = 0; i < SERIES; i++) {
-            int status = all[i].dropped ? drop_file(b->path) : HTH_EXIT_OK;
+            int status = HTH_EXIT_OK;
+            for (int k = 0; k < files->count && all[i].dropped && status == HTH_EXIT_OK; k++)
+                status = drop_file(files->paths[k]);
             if (status == HTH_EXIT_OK) status = sample(b, all[i].early, i == CACHED, &all[i].samples[r]);
             if (status != HTH_EXIT_OK) return status;
             hth_progress("cold start", r * SERIES + i + 1, b->flags.reps * SERIES);
@@ -328,6 +367,7 @@ typedef struct comparison {
     size_t cold, warm, waited;        /* which of the figures */
     double cold_ms, warm_ms, more_ms; /* medians of the samples that count; more: of each one's cold - warm */
     int64_t disturbed;                /* samples left out; all of them count when all were disturbed */
+    bool told;                        /* of all samples it is known whether they were */
 } comparison;
 
 #define COUNTED 24
@@ -344,7 +384,12 @@ static bool is_disturbed(const comparison *c, const double *sample) {
 static void compare_one(const series *s, int64_t reps, double *room, comparison *c) {
     double *cold = room, *warm = cold + reps, *more = warm + reps, *sorted = more + reps;
     int64_t count = 0;
-    for (int64_t r = 0; r < reps; r++) c->disturbed += is_disturbed(c, (const double *)&s->samples[r]);
+    c->told = true;
+    for (int64_t r = 0; r < reps; r++) {
+        const double *sample = (const double *)&s->samples[r];
+        c->disturbed += is_disturbed(c, sample);
+        c->told &= sample[c->waited] >= 0;
+    }
     for (int64_t r = 0; r < reps; r++) {
         const double *sample = (const double *)&s->samples[r];
         if (c->disturbed < reps && is_disturbed(c, sample)) continue;
@@ -361,10 +406,10 @@ static void compare_one(const series *s, int64_t reps, double *room, comparison 
 static int compare(const series *all, int64_t reps, comparison out[COMPARISONS]) {
     double *room = malloc(4 * (size_t)reps * sizeof *room);
     if (!room) return hth_out_of_memory();
-    out[0] = (comparison){"process_cached", "of a process, file cached", CACHED, OF(process), 0, 0, 0, 0};
-    out[1] = (comparison){"process_dropped", "of a process, file dropped", DROPPED, OF(process), 0, 0, 0, 0};
-    out[2] = (comparison){"shape", "of a row count", CACHED, OF(shape), 0, 0, 0, 0};
-    out[3] = (comparison){"idle", "after a pause", CACHED, OF(idle), 0, 0, 0, 0};
+    out[0] = (comparison){"process_cached", "of a process, file cached", CACHED, OF(process), 0, 0, 0, 0, false};
+    out[1] = (comparison){"process_dropped", "of a process, file dropped", DROPPED, OF(process), 0, 0, 0, 0, false};
+    out[2] = (comparison){"shape", "of a row count", CACHED, OF(shape), 0, 0, 0, 0, false};
+    out[3] = (comparison){"idle", "after a pause", CACHED, OF(idle), 0, 0, 0, 0, false};
     for (int i = 0; i < COMPARISONS; i++) compare_one(&all[out[i].series], reps, room, &out[i]);
     free(room);
     return HTH_EXIT_OK;
@@ -372,6 +417,7 @@ static int compare(const series *all, int64_t reps, comparison out[COMPARISONS])
 
 /* How many samples other processes disturbed, in words. */
 static const char *left_out(const hth_bench *b, const comparison *c, char counted[COUNTED]) {
+    if (!c->told) return "unknown";
     if (c->disturbed == b->flags.reps) return "none (all)";
     snprintf(counted, COUNTED, "%lld", (long long)c->disturbed);
     return counted;
@@ -406,7 +452,7 @@ static void put_json(const hth_bench *b, const series *all, const comparison *ro
         hth_report_measure(&json, "cold_ms", rows[i].cold_ms);
         hth_report_measure(&json, "warm_ms", rows[i].warm_ms);
         hth_report_measure(&json, "cold_minus_warm_ms", rows[i].more_ms);
-        hth_json_int(&json, "disturbed", rows[i].disturbed);
+        if (rows[i].told) hth_json_int(&json, "disturbed", rows[i].disturbed);
         hth_json_close(&json, '}');
     }
     hth_json_close(&json, '}');
@@ -433,14 +479,16 @@ int hth_bench_cold(hth_bench *b) {
                           [DROPPED_EARLY] = {.name = "file dropped", .dropped = true, .early = true}};
     comparison rows[COMPARISONS];
     figures unused;
+    file_list files = {NULL, 0};
     int status = b->prompts.values[0] >= 1 && b->prompts.count == 1 ? HTH_EXIT_OK : HTH_EXIT_USAGE;
     if (status != HTH_EXIT_OK) hth_complain("--cold needs one prompt, of at least one token");
     for (int i = 0; i < SERIES && status == HTH_EXIT_OK; i++) {
         all[i].samples = calloc((size_t)b->flags.reps, sizeof *all[i].samples);
         if (!all[i].samples) status = hth_out_of_memory();
     }
+    if (status == HTH_EXIT_OK) status = list_files(b->path, &files);
     if (status == HTH_EXIT_OK) status = sample(b, false, false, &unused); /* brings the file into the page cache */
-    if (status == HTH_EXIT_OK) status = measure(b, all);
+    if (status == HTH_EXIT_OK) status = measure(b, &files, all);
     hth_progress_end();
     for (int i = 0; i < SERIES && status == HTH_EXIT_OK; i++) status = find_medians(b, &all[i]);
     if (status == HTH_EXIT_OK) status = compare(all, b->flags.reps, rows);
@@ -449,5 +497,6 @@ int hth_bench_cold(hth_bench *b) {
         else put_table(b, all, rows);
     }
     for (int i = 0; i < SERIES; i++) free(all[i].samples);
+    free_list(&files);
     return status;
 }

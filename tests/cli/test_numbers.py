@@ -3,6 +3,7 @@ import hashlib
 import math
 import os
 import re
+import resource
 import struct
 import unittest
 import xml.dom.minidom
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import program
 from program import MODEL, ProgramTest, main
+from split_model import split_model
 
 TEXT = ("It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness, "
         "it was the epoch of belief, it was the epoch of incredulity, it was the season of light.\n") * 3
@@ -267,6 +269,18 @@ class Cold(ProgramTest):
             total = parts.pop("total_ms")
             self.assertAlmostEqual(sum(parts.values()), total, delta=0.005)
             self.assertTrue(all(part > 0 for part in parts.values()), parts)
+
+    def test_all_files_of_a_split_set_are_dropped(self):
+        whole = self.report("logits", "-m", MODEL, "-p", "hi", "-o", self.folder / "whole")
+        files = split_model(Path(MODEL), self.folder)
+        split = self.report("logits", "-m", files[0], "-p", "hi", "-o", self.folder / "split")
+        self.assertEqual(split["sha256"], whole["sha256"])
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock
+        self.report("bench", "-m", files[0], "--cold", "--reps", "1", "--prompt", "5", "--idle", "1")
+        read = (resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock - before) * 512
+        sizes = [file.stat().st_size for file in files]
+        if read > 0:  # else the file system keeps its pages, or does not count
+            self.assertGreater(read, 2 * sizes[0] + sizes[1])  # two of its starts are from files dropped
 
     def test_what_goes_wrong_in_a_start_is_said(self):
         result = program.hearth("bench", "-m", "/nowhere.gguf", "--cold", "--reps", "1")
