@@ -30,7 +30,7 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 #define MAX_ALIGN 4096
-#define STRIDE    ((size_t)64 << 20) /* bytes made present before it is asked whether to stop */
+#define STRIDE    ((size_t)16 << 20) /* bytes made present before it is asked whether to stop */
 
 hth_arena hth_arena_counting(void) {
     return (hth_arena){.capacity = SIZE_MAX};
@@ -107,24 +107,51 @@ hearth_status hth_arena_reserve(hth_arena *arena, size_t bytes, const char *what
     return HEARTH_OK;
 }
 
-hearth_status hth_arena_map_until(hth_arena *arena, size_t bytes, const atomic_bool *stop, const char *what,
-                                  hearth_error *err) {
+/* Making an arena present, a stride after the other, by one thread or several. */
+typedef struct presence {
+    const hth_arena *arena;
+    hth_arena_help help;
+    _Atomic int error; /* errno of the first stride that failed */
+    atomic_bool stopped;
+} presence;
+
+/* Whether there is more to do. */
+static bool populate_stride(presence *p, size_t at) {
+    const size_t left = p->arena->mapped - at;
+    if (p->help.stop && atomic_load(p->help.stop)) atomic_store(&p->stopped, true);
+    if (atomic_load(&p->stopped) || atomic_load(&p->error)) return false;
+    if (populate(p->arena->base + at, left < STRIDE ? left : STRIDE, (size_t)sysconf(_SC_PAGESIZE))) return true;
+    atomic_store(&p->error, errno);
+    return false;
+}
+
+static void populate_share(void *arg, int worker) {
+    presence *p = arg;
+    (void)worker;
+    for (size_t at; (at = (size_t)hth_pool_claim(p->help.pool, 1) * STRIDE) < p->arena->mapped;)
+        if (!populate_stride(p, at)) return;
+}
+
+hearth_status hth_arena_map_with(hth_arena *arena, size_t bytes, hth_arena_help help, const char *what,
+                                 hearth_error *err) {
     HTH_TRY(hth_arena_reserve(arena, bytes, what, err));
-    for (size_t at = 0; at < arena->mapped; at += STRIDE) {
-        size_t size = arena->mapped - at < STRIDE ? arena->mapped - at : STRIDE;
-        bool stopped = stop && atomic_load(stop);
-        if (!stopped && populate(arena->base + at, size, (size_t)sysconf(_SC_PAGESIZE))) continue;
-        int error = errno;
-        hth_arena_unmap(arena);
-        if (stopped) return hth_fail(err, HEARTH_CANCELLED, "%s: stopped", what);
-        return hth_fail(err, HEARTH_NO_MEMORY, "%s: no memory behind %zu bytes: %s", what, bytes, strerror(error));
+    presence p = {.arena = arena, .help = help};
+    size_t at = 0;
+    if (help.pool && arena->mapped > STRIDE) hth_pool_run(help.pool, populate_share, &p);
+    else
+        while (at < arena->mapped && populate_stride(&p, at)) at += STRIDE;
+    const int error = atomic_load(&p.error);
+    if (!error && !atomic_load(&p.stopped)) {
+        POISON(arena->base, arena->mapped);
+        return HEARTH_OK;
     }
-    POISON(arena->base, arena->mapped);
-    return HEARTH_OK;
+    hth_arena_unmap(arena);
+    if (!error) return hth_fail(err, HEARTH_CANCELLED, "%s: stopped", what);
+    return hth_fail(err, HEARTH_NO_MEMORY, "%s: no memory behind %zu bytes: %s", what, bytes, strerror(error));
 }
 
 hearth_status hth_arena_map(hth_arena *arena, size_t bytes, const char *what, hearth_error *err) {
-    return hth_arena_map_until(arena, bytes, NULL, what, err);
+    return hth_arena_map_with(arena, bytes, (hth_arena_help){NULL, NULL}, what, err);
 }
 
 void hth_arena_unmap(hth_arena *arena) {

@@ -18,6 +18,7 @@
 #include <stddef.h>
 
 #include "base/status.h"
+#include "base/thread.h"
 
 #define HTH_ARENA_ALIGN 64 /* the least alignment an object gets: a cache line */
 #define HTH_ARENA_GAP   64
@@ -52,9 +53,15 @@ void *hth_arena_take_array(hth_arena *arena, size_t count, size_t size, size_t a
  * returns. On failure HEARTH_NO_MEMORY, the text naming `what` ("the KV pool"), and *arena is empty. */
 hearth_status hth_arena_map(hth_arena *arena, size_t bytes, const char *what, hearth_error *err);
 
-/* The same; when *stop becomes true on the way, HEARTH_CANCELLED. stop may be NULL. */
-hearth_status hth_arena_map_until(hth_arena *arena, size_t bytes, const atomic_bool *stop, const char *what,
-                                  hearth_error *err);
+/* Who makes pages present, and until when. */
+typedef struct hth_arena_help {
+    hth_pool *pool;          /* its threads share the work; NULL: the calling thread alone */
+    const atomic_bool *stop; /* HEARTH_CANCELLED when it becomes true on the way; NULL: never */
+} hth_arena_help;
+
+/* The same with help. */
+hearth_status hth_arena_map_with(hth_arena *arena, size_t bytes, hth_arena_help help, const char *what,
+                                 hearth_error *err);
 
 /* The same without memory behind it: pages come as they are written. */
 hearth_status hth_arena_reserve(hth_arena *arena, size_t bytes, const char *what, hearth_error *err);

@@ -177,7 +177,8 @@ static hearth_status take_memory(hearth_engine *e, hearth_error *err) {
     HTH_TRY(begin(e, "arenas", err));
     hth_engine_carve(e, &counted);
     uint64_t bytes = counted.used;
-    HTH_TRY(hth_arena_map_until(&e->tables, counted.used, &e->stop, "the session tables", err));
+    HTH_TRY(
+        hth_arena_map_with(&e->tables, counted.used, (hth_arena_help){.stop = &e->stop}, "the session tables", err));
     hth_engine_carve(e, &e->tables);
     assert(e->tables.used == counted.used && !e->tables.overflow);
     e->blocks.total = e->limits.blocks;

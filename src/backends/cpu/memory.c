@@ -194,7 +194,8 @@ hearth_status hth_cpu_commit(hth_executable *exe, const atomic_bool *stop, heart
             return hth_fail(err, HEARTH_NO_MEMORY, "the %s do not fit an address space", parts[i].what);
         if (counted.used == 0) continue;
         hth_arena *arena = part_arena(exe, i);
-        HTH_TRY(hth_arena_map_until(arena, counted.used, stop, parts[i].what, err));
+        const hth_arena_help help = {.pool = exe->backend->pool, .stop = stop};
+        HTH_TRY(hth_arena_map_with(arena, counted.used, help, parts[i].what, err));
         parts[i].carve(exe, arena);
         assert(!arena->overflow && arena->used == counted.used);
     }
