@@ -129,7 +129,7 @@ typedef struct advice {
 } advice;
 
 static void advise(advice *a, const char *option, const char *value) {
-    int n = snprintf(a->text + a->size, sizeof a->text - a->size, "%s %s %s", a->size ? "," : "; it would fit with",
+    int n = snprintf(a->text + a->size, sizeof a->text - a->size, "%s %s %s", a->size ? " or" : "; it would fit with",
                      option, value);
     if (n > 0 && (size_t)n < sizeof a->text - a->size) a->size += (size_t)n;
 }
@@ -164,19 +164,22 @@ static void find_advice(hearth_engine *e, advice *a) {
     limits.outputs = 1;
     snprintf(a->text, sizeof a->text, "%s",
              fits(e, &limits) ? "; no option alone makes it fit, all of ctx, kv, rows, outputs and sessions do"
-                              : "; no context, KV type and rows make it fit");
+             : hth_engine_weight_bytes(e) > e->budget ? "; the weights alone are more, and no option makes them less"
+                                                      : "; no context, KV type and rows make it fit");
 }
 
 static hearth_status over_budget(hearth_engine *e, uint64_t sum, hearth_error *err) {
     char terms[320] = "";
+    const int64_t context = e->limits.context;
     advice found = {.size = 0};
     size_t n = 0;
     for (size_t i = 0; i < e->n_terms && n < sizeof terms - 1; i++)
         n += (size_t)snprintf(terms + n, sizeof terms - n, "%s%s %.1f", i ? ", " : "", e->terms[i].what,
                               (double)e->terms[i].bytes / 1048576.0);
     find_advice(e, &found);
-    return hth_fail(err, HEARTH_OVER_BUDGET, "the plan needs %.1f MiB and may use %.1f (option memory)%s; in MiB: %s",
-                    (double)sum / 1048576.0, (double)e->budget / 1048576.0, found.text, terms);
+    return hth_fail(err, HEARTH_OVER_BUDGET,
+                    "the plan for ctx %lld needs %.1f MiB and may use %.1f (option memory)%s; in MiB: %s",
+                    (long long)context, (double)sum / 1048576.0, (double)e->budget / 1048576.0, found.text, terms);
 }
 
 /* ---- The plan ---- */

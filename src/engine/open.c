@@ -114,7 +114,7 @@ static hearth_status make_program(hearth_engine *e, hearth_error *err) {
 static hearth_status place_weights(hearth_engine *e, hearth_error *err) {
     HTH_TRY(begin(e, "placement", err));
     HTH_TRY(hth_residency_place(&e->residency, e->program, err));
-    CHOSE(e, "%s", hth_residency_place_name(&e->residency));
+    CHOSE(e, "%s%s", hth_residency_place_name(&e->residency), e->residency.lock ? ", locked" : "");
     end(e, e->residency.arrival.bytes);
     return HEARTH_OK;
 }

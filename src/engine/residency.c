@@ -95,9 +95,6 @@ static hearth_status bring_mapped(void *context, const hth_piece *piece, hearth_
         /* A kernel older than 5.14 does not know the advice. */
         for (size_t i = 0; i < size; i += r->page) (void)((volatile unsigned char *)start)[i];
     }
-    if (r->lock && mlock(start, size) != 0)
-        return hth_fail(err, HEARTH_NO_MEMORY, "cannot lock %zu bytes of weights in memory: %s (option lock)", size,
-                        strerror(errno));
     leave_gap(r, start_ns);
     return HEARTH_OK;
 }
@@ -180,9 +177,6 @@ static hearth_status bring_read(void *context, const hth_piece *piece, hearth_er
         if (n == 0) return lost(r, piece, err);
         at += (uint64_t)n;
     }
-    if (r->lock && mlock(base + piece->from, (size_t)(piece->to - piece->from)) != 0)
-        return hth_fail(err, HEARTH_NO_MEMORY, "cannot lock %zu bytes of weights in memory: %s (option lock)",
-                        (size_t)(piece->to - piece->from), strerror(errno));
     return HEARTH_OK;
 }
 
@@ -366,9 +360,24 @@ static void count_huge(void *context) {
     if (r->huge > r->arrival.bytes) r->huge = r->arrival.bytes; /* they may reach beyond */
 }
 
+/* Lock all that becomes present from now on. Whole mappings: a lock of a piece would cut huge pages at its ends. */
+static hearth_status lock_all(const hth_residency *r, hearth_error *err) {
+    for (int i = 0; i < r->n_files && r->lock; i++) {
+        const size_t size = (size_t)r->files[i].size;
+        if (mlock2(r->files[i].base, size, MLOCK_ONFAULT) == 0) continue;
+        const char *why = errno == EPERM || errno == ENOMEM || errno == EAGAIN
+                              ? "more than this process may lock (ulimit -l)"
+                              : strerror(errno);
+        return hth_fail(err, HEARTH_NO_MEMORY, "cannot lock %zu bytes of weights in memory: %s (option lock)", size,
+                        why);
+    }
+    return HEARTH_OK;
+}
+
 hearth_status hth_residency_start(hth_residency *r, int cores, hearth_error *err) {
     r->pending = true;
     r->arrival.arrived_all = count_huge;
+    HTH_TRY(lock_all(r, err));
     HTH_TRY(start_keeper(r, err));
     if (r->copy) return hth_arrival_start(&r->arrival, READERS, bring_read, r, err);
     atomic_store(&r->gaps, true);

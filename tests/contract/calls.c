@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -471,6 +472,37 @@ static void the_first_answer_is_a_later_one(void **state) {
     tear_down(&f);
 }
 
+/* ---- locked ---- */
+
+/* Bytes that this process has locked in memory. */
+static long locked_bytes(void) {
+    size_t size;
+    long kilobytes = 0;
+    const char *at = strstr(contents("/proc/self/status", &size), "\nVmLck:");
+    assert_true(at && sscanf(at, " VmLck: %ld", &kilobytes) == 1);
+    return kilobytes * 1024;
+}
+
+static void locked_weights_are_locked_in_whole(void **state) {
+    (void)state;
+    static const char *const loads[] = {"map", "read"};
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+    if (geteuid() != 0 && limit.rlim_cur < (rlim_t)16 << 20) {
+        print_message("may not lock enough: nothing to see here\n");
+        return;
+    }
+    const long before = locked_bytes();
+    for (int i = 0; i < 2; i++) {
+        hearth_engine *engine = OPEN(model, "load", loads[i], "lock", "on");
+        const hearth_plan_term *terms;
+        hearth_engine_plan(engine, &terms);
+        assert_true(locked_bytes() - before >= (long)terms[0].bytes); /* the weights' */
+        hearth_engine_close(&engine);
+        assert_int_equal(locked_bytes(), before);
+    }
+}
+
 /* ---- coming and going ---- */
 
 static int threads_now(void) {
@@ -549,6 +581,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(keeping_warm_what_cannot_cool_is_refused),
         cmocka_unit_test(rows_of_a_prompt_are_read_ahead),
         cmocka_unit_test(opening_leaves_no_trace_in_any_state),
+        cmocka_unit_test(locked_weights_are_locked_in_whole),
         cmocka_unit_test(the_first_answer_is_a_later_one),
         cmocka_unit_test(thousands_of_prompts_leave_nothing),
         cmocka_unit_test(engines_come_and_go_without_growth),

@@ -127,7 +127,7 @@ static void what_does_not_fit_is_refused_with_what_would(void **state) {
     assert_int_equal(hearth_engine_open(MODEL, options, &engine, &err), HEARTH_OK);
     const hearth_plan_term *terms;
     size_t n = hearth_engine_plan(engine, &terms);
-    uint64_t sum = plan_sum(engine);
+    uint64_t sum = plan_sum(engine), weights = terms[0].bytes;
     set_number(options, "memory", (long)sum - 1);
     assert_int_equal(try_open(options, &err), HEARTH_OVER_BUDGET);
     for (size_t i = 0; i < n; i++)
@@ -145,9 +145,13 @@ static void what_does_not_fit_is_refused_with_what_would(void **state) {
     }
     set_number(options, "memory", (long)sum);
     assert_int_equal(try_open(options, &err), HEARTH_OK);
-    set_number(options, "memory", 1 << 20);
+    set_number(options, "memory", (long)(weights + (64 << 10)));
     assert_int_equal(try_open(options, &err), HEARTH_OVER_BUDGET);
     assert_non_null(strstr(err.text, "no context"));
+    assert_non_null(strstr(err.text, "for ctx 512 "));
+    set_number(options, "memory", 100 << 10); /* the weights have more */
+    assert_int_equal(try_open(options, &err), HEARTH_OVER_BUDGET);
+    assert_non_null(strstr(err.text, "the weights alone are more"));
     hearth_options_free(&options);
 }
 

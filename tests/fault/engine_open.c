@@ -25,8 +25,8 @@
 
 #define MODEL HEARTH_TEST_DATA "/models/tiny-qwen35moe-bf16.gguf"
 
-typedef enum call { MAP, STAT, POPULATE, READ, THREAD, CALLS } call;
-static const char *const names[CALLS] = {"mmap", "fstat", "madvise to populate", "pread", "pthread_create"};
+typedef enum call { MAP, STAT, POPULATE, LOCK, READ, THREAD, CALLS } call;
+static const char *const names[CALLS] = {"mmap", "fstat", "madvise to populate", "mlock2", "pread", "pthread_create"};
 
 /* Calls so far of each kind; the failing[k]th of kind k fails, 0: none. Weights arrive on other threads. */
 static atomic_long made[CALLS], failing[CALLS];
@@ -47,6 +47,7 @@ int __real_fstat(int fd, struct stat *st);
 int __wrap_fstat(int fd, struct stat *st);
 int __real_madvise(void *at, size_t size, int advice);
 int __wrap_madvise(void *at, size_t size, int advice);
+int __wrap_mlock2(const void *at, size_t size, unsigned flags);
 ssize_t __real_pread(int fd, void *to, size_t size, off_t at);
 ssize_t __wrap_pread(int fd, void *to, size_t size, off_t at);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
@@ -73,6 +74,12 @@ int __wrap_madvise(void *at, size_t size, int advice) {
     if (advice == POPULATE_READ && fails(POPULATE, EFAULT)) return -1;
     if (advice == POPULATE_WRITE && fails(POPULATE, ENOMEM)) return -1;
     return __real_madvise(at, size, advice);
+}
+
+/* How much may be locked differs between machines: here, all. */
+int __wrap_mlock2(const void *at, size_t size, unsigned flags) {
+    (void)at, (void)size, (void)flags;
+    return fails(LOCK, ENOMEM) ? -1 : 0;
 }
 
 ssize_t __wrap_pread(int fd, void *to, size_t size, off_t at) {
@@ -122,9 +129,10 @@ static void assert_clean(const char *what, long n, size_t live, size_t descripto
     if (atomic_load(&mapped) != 0) fail_msg("%s %ld: %ld bytes stay mapped", what, n, atomic_load(&mapped));
 }
 
-static void each_fails_once(const char *load, const call *kinds, size_t n_kinds) {
+static void each_fails_once(const char *load, const char *lock, const call *kinds, size_t n_kinds) {
     hearth_options *options = options_for(load);
     hearth_error err;
+    assert_int_equal(hearth_options_set(options, "lock", lock, NULL), HEARTH_OK);
     assert_int_equal(open_once(options, &err), HEARTH_OK); /* what the process pays once is paid */
     size_t live = alloc_guard_live(), descriptors = entries("/proc/self/fd");
     for (size_t k = 0; k < n_kinds; k++) {
@@ -150,12 +158,18 @@ static void each_fails_once(const char *load, const call *kinds, size_t n_kinds)
 
 static void each_call_fails_while_weights_are_mapped(void **state) {
     (void)state;
-    each_fails_once("map", (const call[]){MAP, STAT, POPULATE, THREAD}, 4);
+    each_fails_once("map", "off", (const call[]){MAP, STAT, POPULATE, THREAD}, 4);
 }
 
 static void each_call_fails_while_weights_are_read(void **state) {
     (void)state;
-    each_fails_once("read", (const call[]){MAP, STAT, POPULATE, READ, THREAD}, 5);
+    each_fails_once("read", "off", (const call[]){MAP, STAT, POPULATE, READ, THREAD}, 5);
+}
+
+static void each_lock_fails(void **state) {
+    (void)state;
+    each_fails_once("map", "on", (const call[]){LOCK, POPULATE}, 2);
+    each_fails_once("read", "on", (const call[]){LOCK, READ}, 2);
 }
 
 static void each_allocation_fails(void **state) {
@@ -186,6 +200,7 @@ int main(void) {
         cmocka_unit_test(each_allocation_fails),
         cmocka_unit_test(each_call_fails_while_weights_are_mapped),
         cmocka_unit_test(each_call_fails_while_weights_are_read),
+        cmocka_unit_test(each_lock_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ target_link_options(fault_gguf_memory PRIVATE -Wl,--wrap=mmap -Wl,--wrap=munmap 
 # Whole opens, each with one fault: seconds in all, minutes with instrumented kernels.
 hearth_test(fault_engine_open ${fault}/engine_open.c)
 hearth_alloc_guard(fault_engine_open)
-foreach(name mmap munmap fstat madvise pread pthread_create)
+foreach(name mmap munmap fstat madvise mlock2 pread pthread_create)
   target_link_options(fault_engine_open PRIVATE -Wl,--wrap=${name})
 endforeach()
 
