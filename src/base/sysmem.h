@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* Bytes that the system has free or can free without swapping, or the least limit of the process's control groups where
- * that is less. root: "" for the system's own files. */
+/* Bytes that the system has free or can free without swapping, or what the limits of the process's control groups leave
+ * of them, by the same measure, where that is less. root: "" for the system's own files. */
 uint64_t hth_memory_allowed_at(const char *root);
 
 #endif

@@ -120,7 +120,7 @@ static void quota_of_version_1(void **state) {
     assert_quota(0);
 }
 
-static void memory_is_what_is_free_or_the_least_limit(void **state) {
+static void memory_is_what_is_free_or_what_limits_leave(void **state) {
     (void)state;
     assert_true(hth_memory_allowed_at(root) > (uint64_t)64
                                                   << 20); /* all the machine has, when the system does not say */
@@ -133,11 +133,25 @@ static void memory_is_what_is_free_or_the_least_limit(void **state) {
     assert_int_equal(hth_memory_allowed_at(root), 1000000000);
     put("sys/fs/cgroup/outer/inner/memory.max", "9000000000000\n");
     assert_int_equal(hth_memory_allowed_at(root), 1000000000);
+    /* What others in the group have taken is gone, but for files: those can be read again. */
+    put("sys/fs/cgroup/outer/memory.current", "900000000\n");
+    assert_int_equal(hth_memory_allowed_at(root), 100000000);
+    put("sys/fs/cgroup/outer/memory.stat", "file 700\ninactive_file 300000000\nactive_file 2\nactive_file_x 9\n");
+    assert_int_equal(hth_memory_allowed_at(root), 400000002);
+    put("sys/fs/cgroup/outer/memory.current", "250000000\n");
+    assert_int_equal(hth_memory_allowed_at(root), 1000000000);
+    put("sys/fs/cgroup/outer/inner/memory.high", "600000000\n");
+    assert_int_equal(hth_memory_allowed_at(root), 600000000);
+    put("sys/fs/cgroup/outer/inner/memory.current", "700000000\n");
+    assert_int_equal(hth_memory_allowed_at(root), 0);
     put("proc/self/cgroup", "9:cpu:/outer\n7:memory:/docker/abc\n");
     put("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     assert_int_equal(hth_memory_allowed_at(root), 4000000ull * 1024);
     put("sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "500000000\n");
     assert_int_equal(hth_memory_allowed_at(root), 500000000);
+    put("sys/fs/cgroup/memory/docker/abc/memory.usage_in_bytes", "480000000\n");
+    put("sys/fs/cgroup/memory/docker/abc/memory.stat", "inactive_file 1\ntotal_active_file 80000000\n");
+    assert_int_equal(hth_memory_allowed_at(root), 100000000);
 }
 
 static void this_machine(void **state) {
@@ -160,7 +174,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(siblings_count_once, start, end),
         cmocka_unit_test_setup_teardown(quota_of_version_2, start, end),
         cmocka_unit_test_setup_teardown(quota_of_version_1, start, end),
-        cmocka_unit_test_setup_teardown(memory_is_what_is_free_or_the_least_limit, start, end),
+        cmocka_unit_test_setup_teardown(memory_is_what_is_free_or_what_limits_leave, start, end),
         cmocka_unit_test(this_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
