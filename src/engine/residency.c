@@ -116,8 +116,9 @@ static void ask_for_huge_pages(const hth_residency *r) {
     }
 }
 
+/* Of what is copied or locked no row is read by itself. */
 static void find_tables(hth_residency *r, const hth_program *p) {
-    for (int i = 0; i < p->n_ops && !r->copy; i++) {
+    for (int i = 0; i < p->n_ops && !r->copy && !r->lock; i++) {
         const hth_op *op = &p->ops[i];
         if (op->opcode != HTH_OP_EMBED) continue;
         const hth_tensor *t = &p->tensors[op->weight[0]];
@@ -132,7 +133,7 @@ static void find_tables(hth_residency *r, const hth_program *p) {
 }
 
 void hth_residency_hint(const hth_residency *r, const int32_t *tokens, int64_t count) {
-    if (!r->table.row_bytes || r->lock || !r->may_ask || (r->table.arrives && !r->pending)) return;
+    if (!r->table.row_bytes || !r->may_ask || (r->table.arrives && !r->pending)) return;
     const unsigned char *base = r->files[r->table.file].base;
     for (int64_t i = 0; i < count; i++) {
         uint64_t from = r->table.offset + (uint64_t)tokens[i] * r->table.row_bytes;

@@ -23,7 +23,8 @@ typedef struct hth_residency {
     uint64_t huge;    /* and so many bytes are */
     int64_t idle_ms;  /* a pause after which a call looks whether weights are still there */
     uint64_t last_use_ns;
-    struct { /* the table of token embeddings, where it is mapped: its rows are read as they are asked for */
+    struct { /* the table of token embeddings, where it is mapped and not locked: its rows are read as they are asked
+                for */
         int file;
         uint64_t offset, bytes, row_bytes; /* row_bytes 0: there is none */
         bool arrives;                      /* all of it, since a linear reads it too */
