@@ -108,10 +108,11 @@ static void set_aside(const hth_residency *r, const hth_weight *w) {
 }
 
 /* Where the file system can, the page cache takes files in huge pages, whatever the order they are read in: what is
- * read so once is mapped again in no time. */
+ * read so once is mapped again in no time. A mapping that came with a tokenizer may have been advised before. */
 static void ask_for_huge_pages(const hth_residency *r) {
     for (int i = 0; i < r->n_files; i++) {
         const size_t size = ((size_t)r->files[i].size + r->page - 1) / r->page * r->page;
+        (void)madvise((unsigned char *)(uintptr_t)r->files[i].base, size, MADV_NORMAL);
         (void)madvise((unsigned char *)(uintptr_t)r->files[i].base, size, MADV_HUGEPAGE);
     }
 }
@@ -406,6 +407,8 @@ void hth_residency_stop(hth_residency *r) {
 void hth_residency_free(hth_residency *r) {
     hth_residency_stop(r);
     close_descriptors(r);
+    for (int i = 0; r->lock && r->files && i < r->n_files; i++)
+        (void)munlock(r->files[i].base, (size_t)r->files[i].size);
     for (int i = 0; r->copies && i < r->n_files; i++) hth_arena_unmap(&r->copies[i]);
     free(r->copies);
     free(r->files);

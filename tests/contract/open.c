@@ -457,6 +457,42 @@ static void a_tokenizer_changes_hands_when_it_opens(void **state) {
     hearth_options_free(&tight);
 }
 
+static long locked_kib(void) {
+    char line[256];
+    long kib = -1;
+    FILE *f = fopen("/proc/self/status", "re");
+    while (f && fgets(line, sizeof line, f) && sscanf(line, "VmLck: %ld", &kib) != 1) continue;
+    if (f) fclose(f);
+    return kib;
+}
+
+static int stop_at_the_warm_pass(void *context, const hearth_open_progress *p) {
+    *(long *)context = locked_kib();
+    return strcmp(p->stage, "warm pass") == 0;
+}
+
+/* The mapping stays with the tokenizer, its lock does not. */
+static void an_open_that_fails_leaves_nothing_locked(void **state) {
+    (void)state;
+    hearth_options *options = OPTIONS("lock", "on");
+    hearth_tokenizer *tokenizer;
+    hearth_engine *engine;
+    hearth_error err = {0};
+    long then = 0;
+    const long before = locked_kib();
+    assert_int_equal(hearth_tokenizer_open(OTHER, NULL, &tokenizer, &err), HEARTH_OK);
+    const hearth_open_request request = {
+        .path = OTHER, .options = options, .tokenizer = tokenizer, .progress = stop_at_the_warm_pass, .context = &then};
+    const hearth_status status = hearth_engine_open_request(&request, &engine, &err);
+    const long after = locked_kib();
+    hearth_tokenizer_close(&tokenizer);
+    hearth_options_free(&options);
+    if (status == HEARTH_NO_MEMORY) skip(); /* this process may lock nothing */
+    assert_int_equal(status, HEARTH_CANCELLED);
+    assert_true(then > before);
+    assert_int_equal(after, before);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exposed_times_add_up_to_the_whole),
@@ -470,6 +506,7 @@ int main(void) {
         cmocka_unit_test(what_is_wrong_is_said_at_the_end_once),
         cmocka_unit_test(no_thread_of_ours_takes_signals),
         cmocka_unit_test(a_tokenizer_changes_hands_when_it_opens),
+        cmocka_unit_test(an_open_that_fails_leaves_nothing_locked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
