@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/hugepages.h"
+#include "base/pagemap.h"
 #include "base/thread.h"
 #include "engine/engine.h"
 
@@ -280,20 +280,34 @@ hearth_status hth_residency_create(hth_residency *r, const hth_gguf *gguf, const
 
 /* ---- What the system took back ---- */
 
+/* How many pages of a piece are to be populated again. Of a file that is not ours the page cache does not tell, but our
+ * page tables do: what the system takes back it takes out of them. False: neither tells. */
+static bool find_gone(const hth_residency *r, const hth_piece *piece, uint64_t *gone) {
+    uint64_t bytes = 0;
+    const bool told = r->may_ask || hth_absent_bytes(r->files[piece->file].base + piece->from,
+                                                     (size_t)(piece->to - piece->from), &bytes);
+    *gone = r->may_ask ? pages_gone(r, piece) : bytes / r->page;
+    return told;
+}
+
+static uint64_t thread_faults(void) {
+    uint64_t minor, major;
+    hth_thread_faults(&minor, &major);
+    return minor + major;
+}
+
 /* `end`: NULL, or moves when the rest is not wanted any more. */
 static hearth_status restore(hth_residency *r, const hth_frontier *end, uint64_t *refaults, hearth_error *err) {
-    uint64_t minor, major, minor_after, major_after;
-    hth_thread_faults(&minor, &major);
     for (size_t i = 0; i < r->arrival.count; i++) {
         const hth_piece *piece = &r->arrival.pieces[i];
         if (end && hth_frontier_reached(end, 1)) break;
-        uint64_t gone = r->may_ask ? pages_gone(r, piece) : 0;
-        if (r->may_ask && gone == 0) continue;
+        uint64_t gone;
+        const bool told = find_gone(r, piece, &gone);
+        if (told && gone == 0) continue;
+        const uint64_t before = thread_faults();
         HTH_TRY(bring_mapped(r, piece, err));
-        *refaults += gone;
+        *refaults += told ? gone : thread_faults() - before;
     }
-    hth_thread_faults(&minor_after, &major_after);
-    if (!r->may_ask) *refaults += minor_after - minor + major_after - major;
     return HEARTH_OK;
 }
 

@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "backends/cpu/executable.h"
+#include "base/pagemap.h"
 #include "engine/engine.h"
 #include "hearth/hearth.h"
 #include "support/call_guard.h"
@@ -364,6 +365,37 @@ static void weights_are_resident_and_come_back(void **state) {
     temp_folder_remove();
 }
 
+/* A file that is somebody else's: the page cache does not tell what is there, and what is there is not walked again. */
+static void weights_of_others_come_back(void **state) {
+    (void)state;
+    first_times f;
+    hearth_counters counters;
+    size_t pages;
+    uint64_t absent;
+    set_up(&f, OPEN(model, "load", "map"));
+    const mapping m = mapping_of(f.engine);
+    f.engine->residency.may_ask = false;
+    f.engine->residency.idle_ms = 0;
+    if (!hth_absent_bytes(m.base, m.size, &absent)) {
+        tear_down(&f);
+        skip(); /* nor do the page tables */
+    }
+    assert_int_equal(first_prefill(&f), HEARTH_OK);
+    call_guard_arm();
+    assert_int_equal(first_decode(&f), HEARTH_OK);
+    assert_int_equal(call_guard_disarm().mappings, 0);
+    hearth_engine_counters(f.engine, &counters);
+    assert_int_equal(counters.refaults, 0);
+
+    assert_int_equal(madvise(m.base, m.size, MADV_DONTNEED), 0);
+    assert_int_equal(hearth_session_truncate(f.sessions[0], 0, NULL), HEARTH_OK);
+    assert_int_equal(hearth_session_sync(f.sessions[0], f.tokens, PROMPT, NULL, 0, &f.logits, NULL, NULL), HEARTH_OK);
+    (void)pages_there(f.engine, &pages);
+    hearth_engine_counters(f.engine, &counters);
+    assert_true(counters.refaults > 0 && counters.refaults <= pages);
+    tear_down(&f);
+}
+
 static void weights_are_kept_warm_between_calls(void **state) {
     enum { PATIENCE = 10000 };
     (void)state;
@@ -577,6 +609,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(calls_touch_nothing_new_when_weights_are_read),
         cmocka_unit_test(calls_touch_rows_alone_when_weights_are_mapped),
         cmocka_unit_test(weights_are_resident_and_come_back),
+        cmocka_unit_test(weights_of_others_come_back),
         cmocka_unit_test(weights_are_kept_warm_between_calls),
         cmocka_unit_test(keeping_warm_what_cannot_cool_is_refused),
         cmocka_unit_test(rows_of_a_prompt_are_read_ahead),

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
-#include "base/hugepages.h"
+#include "base/pagemap.h"
 
 typedef struct thing {
     float *a;
@@ -138,7 +138,14 @@ static void huge_pages_are_counted(void **state) {
     void *small = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(small != MAP_FAILED);
     (void)madvise(small, size, MADV_NOHUGEPAGE);
+    assert_int_equal(hth_absent_bytes(small, size, &bytes), tells);
+    if (tells) assert_int_equal(bytes, size);
+    ((volatile char *)small)[5 * 4096] = 1;
+    assert_int_equal(hth_absent_bytes((char *)small + 4096, 9 * 4096 + 1, &bytes), tells);
+    if (tells) assert_int_equal(bytes, 9 * 4096);
     memset(small, 1, size);
+    assert_int_equal(hth_absent_bytes(small, size, &bytes), tells);
+    assert_int_equal(bytes, 0);
     assert_int_equal(hth_huge_bytes(small, size, &bytes), tells);
     assert_int_equal(bytes, 0);
     munmap(small, size);

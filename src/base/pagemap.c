@@ -1,4 +1,4 @@
-#include "base/hugepages.h"
+#include "base/pagemap.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -13,10 +13,12 @@ struct region {
     uint64_t start, end, categories;
 };
 _Static_assert(sizeof(struct scan) == 96 && sizeof(struct region) == 24, "the kernel's layout");
-#define SCAN    _IOWR('f', 16, struct scan)
-#define IS_HUGE (UINT64_C(1) << 6)
+#define SCAN       _IOWR('f', 16, struct scan)
+#define IS_PRESENT (UINT64_C(1) << 3)
+#define IS_HUGE    (UINT64_C(1) << 6)
 
-bool hth_huge_bytes(const void *base, size_t size, uint64_t *bytes) {
+/* The bytes of pages that are of `category`, or of those that are not. */
+static bool count(const void *base, size_t size, uint64_t category, bool inverted, uint64_t *bytes) {
     enum { REGIONS = 32 };
     struct region regions[REGIONS];
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)base;
@@ -25,8 +27,9 @@ bool hth_huge_bytes(const void *base, size_t size, uint64_t *bytes) {
                         .end = (start + size + page - 1) / page * page,
                         .regions = (uintptr_t)regions,
                         .n_regions = REGIONS,
-                        .all_of = IS_HUGE,
-                        .wanted = IS_HUGE};
+                        .inverted = inverted ? category : 0,
+                        .all_of = category,
+                        .wanted = category};
     *bytes = 0;
     const int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
@@ -37,4 +40,12 @@ bool hth_huge_bytes(const void *base, size_t size, uint64_t *bytes) {
     }
     close(fd);
     return found >= 0;
+}
+
+bool hth_huge_bytes(const void *base, size_t size, uint64_t *bytes) {
+    return count(base, size, IS_HUGE, false, bytes);
+}
+
+bool hth_absent_bytes(const void *base, size_t size, uint64_t *bytes) {
+    return count(base, size, IS_PRESENT, true, bytes);
 }
