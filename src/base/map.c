@@ -22,6 +22,7 @@ static hearth_status map_descriptor(hth_map *map, int fd, const char *path, hear
         hearth_status status = errno == ENOMEM ? HEARTH_NO_MEMORY : HEARTH_IO;
         return hth_fail(err, status, "cannot map %s (%zu bytes): %s", path, size, strerror(errno));
     }
+    (void)madvise(data, size, MADV_HUGEPAGE); /* also for what is read first: pages stay as they were read */
     *map = (hth_map){
         .data = data, .size = size, .device = st.st_dev, .inode = st.st_ino, .watch = hth_watch_add(data, size)};
     if (map->watch) return HEARTH_OK;

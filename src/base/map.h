@@ -1,7 +1,8 @@
 /* A file mapped whole, read-only.
  *
- * The mapping is shared with the system's page cache: it costs address space, not memory of our own. If the file
- * shrinks while it is mapped, touching what is gone raises SIGBUS.
+ * The mapping is shared with the system's page cache: it costs address space, not memory of our own. It asks for huge
+ * pages: where the file system can, the page cache takes files in them whatever the order they are read in, and what is
+ * read so once is mapped again in no time. If the file shrinks while it is mapped, touching what is gone raises SIGBUS.
  */
 #ifndef HTH_BASE_MAP_H
 #define HTH_BASE_MAP_H

@@ -69,8 +69,24 @@ static hearth_status lost(const hth_residency *r, const hth_piece *piece, hearth
 
 /* Whether a piece has a part of the table that was set aside for single rows. */
 static bool is_set_aside(const hth_residency *r, const hth_piece *piece) {
-    return r->table.row_bytes && piece->file == r->table.file && piece->from < r->table.offset + r->table.bytes &&
+    return r->table.arrives && piece->file == r->table.file && piece->from < r->table.offset + r->table.bytes &&
            piece->to > r->table.offset;
+}
+
+/* The pages that are all of a weight. */
+static void inner_pages(const hth_residency *r, uint64_t offset, uint64_t bytes, uint64_t *from, uint64_t *to) {
+    *from = (offset + r->page - 1) / r->page * r->page;
+    *to = (offset + bytes) / r->page * r->page;
+}
+
+/* The table arrives after all: read it like other weights. All of it at once, for huge pages end where advice does. */
+static void take_back(const hth_residency *r) {
+    uint64_t from, to;
+    inner_pages(r, r->table.offset, r->table.bytes, &from, &to);
+    if (from >= to) return;
+    unsigned char *start = (unsigned char *)r->files[r->table.file].base + from;
+    (void)madvise(start, (size_t)(to - from), MADV_NORMAL);
+    (void)madvise(start, (size_t)(to - from), MADV_HUGEPAGE);
 }
 
 /* To populate is to hold the address space as a reader; a walker that asks for it again at once overtakes a thread that
@@ -85,10 +101,7 @@ static hearth_status bring_mapped(void *context, const hth_piece *piece, hearth_
     unsigned char *start = (unsigned char *)r->files[piece->file].base + piece->from;
     size_t size = (size_t)(piece->to - piece->from);
     const uint64_t start_ns = hth_now_ns();
-    if (is_set_aside(r, piece)) {
-        (void)madvise(start, size, MADV_NORMAL);
-        (void)madvise(start, size, MADV_HUGEPAGE);
-    }
+    if (is_set_aside(r, piece)) take_back(r);
     if (madvise(start, size, MADV_POPULATE_READ) != 0) {
         if (errno == ENOMEM) return hth_fail(err, HEARTH_NO_MEMORY, "no memory for %zu bytes of weights", size);
         if (errno != EINVAL) return lost(r, piece, err);
@@ -101,23 +114,13 @@ static hearth_status bring_mapped(void *context, const hth_piece *piece, hearth_
 
 /* Rows of an embedding table lie anywhere: reading ahead of one would read megabytes that nobody asked for. */
 static void set_aside(const hth_residency *r, const hth_weight *w) {
-    uint64_t from = (w->offset + r->page - 1) / r->page * r->page, to = (w->offset + w->bytes) / r->page * r->page;
+    uint64_t from, to;
+    inner_pages(r, w->offset, w->bytes, &from, &to);
     if (from >= to) return;
     (void)madvise((unsigned char *)r->files[w->file].base + from, (size_t)(to - from), MADV_NOHUGEPAGE);
     (void)madvise((unsigned char *)r->files[w->file].base + from, (size_t)(to - from), MADV_RANDOM);
 }
 
-/* Where the file system can, the page cache takes files in huge pages, whatever the order they are read in: what is
- * read so once is mapped again in no time. A mapping that came with a tokenizer may have been advised before. */
-static void ask_for_huge_pages(const hth_residency *r) {
-    for (int i = 0; i < r->n_files; i++) {
-        const size_t size = ((size_t)r->files[i].size + r->page - 1) / r->page * r->page;
-        (void)madvise((unsigned char *)(uintptr_t)r->files[i].base, size, MADV_NORMAL);
-        (void)madvise((unsigned char *)(uintptr_t)r->files[i].base, size, MADV_HUGEPAGE);
-    }
-}
-
-/* Of what is copied or locked no row is read by itself. */
 static void find_tables(hth_residency *r, const hth_program *p) {
     for (int i = 0; i < p->n_ops && !r->copy && !r->lock; i++) {
         const hth_op *op = &p->ops[i];
@@ -354,7 +357,6 @@ hearth_status hth_residency_place(hth_residency *r, const hth_program *program, 
                                      .window = (uint64_t)16 << 20,
                                      .piece = (uint64_t)4 << 20};
     HTH_TRY(hth_arrival_plan(&r->arrival, program, r->files, &order, err));
-    if (!r->copy) ask_for_huge_pages(r);
     find_tables(r, program);
     r->cached = is_cached(r);
     return HEARTH_OK;
