@@ -109,7 +109,8 @@ typedef struct hearth_ledger_row {
     double exposed_ms;       /* time that open waited for this alone; exposed times sum to the total */
     uint64_t bytes; /* of the files (map), of all weights (weights bound), of those that become resident (placement,
                        residency), of all terms (plan), of memory taken (arenas); else 0 */
-    uint64_t minor_faults, major_faults; /* page faults of the threads that did it; 0 for what came with a tokenizer */
+    uint64_t minor_faults, major_faults; /* page faults of the threads that did it (arenas: of the opening thread, which
+                                            does its share); 0 for what came with a tokenizer */
     uint64_t outstanding; /* bytes of weights that were still to arrive when it ended; 0 before they began to */
 } hearth_ledger_row;
 
