@@ -133,11 +133,12 @@ struct hth_pool {
     _Alignas(64) hth_pool_fn *fn;
     void *arg;
     bool stop;
-    bool scattered; /* a worker has slept: they see to it that each has a CPU of its own */
+    bool scattered; /* a worker has slept, or is new: they see to it that each has a CPU of its own */
     hth_spread spread;
     /* Constant after create. */
     int threads;
     bool pinned;
+    bool fresh; /* nothing has run yet: the system put new threads where it liked */
     uint64_t spin_ns;
     worker *workers; /* [threads]; 0 is the caller's and has no thread */
 };
@@ -168,9 +169,11 @@ void hth_pool_run(hth_pool *pool, hth_pool_fn *fn, void *arg) {
     if (pool->threads > 1) {
         pool->fn = fn;
         pool->arg = arg;
-        pool->scattered = !pool->pinned && atomic_load(&pool->start.sleepers) > 0;
+        pool->scattered = !pool->pinned && (pool->fresh || atomic_load(&pool->start.sleepers) > 0);
+        pool->fresh = false;
         if (pool->scattered) hth_spread_begin(&pool->spread);
         event_signal(&pool->start);
+        if (pool->scattered) sched_yield(); /* who woke up on this CPU is to leave it now and not at the next barrier */
     }
     fn(arg, 0);
     hth_pool_barrier(pool);
@@ -238,6 +241,7 @@ hearth_status hth_pool_create(hth_pool **out, const hth_pool_options *options, h
     memset(pool, 0, sizeof *pool);
     pool->threads = threads;
     pool->pinned = options->pin != NULL;
+    pool->fresh = true;
     hth_spread_init(&pool->spread, options->core_of);
     pool->spin_ns = (uint64_t)options->spin_us * 1000;
     pool->workers = workers;

@@ -202,7 +202,8 @@ hearth_status hth_vocab_load(hth_vocab *v, const hth_gguf *g, hth_vocab_kind kin
     HTH_TRY(hth_vocab_find_roles(v, g, tokens, pre, err));
     const hth_pool_options options = {.threads = v->size < FEW_TOKENS          ? 1
                                                  : threads < HTH_VOCAB_WORKERS ? threads
-                                                                               : HTH_VOCAB_WORKERS};
+                                                                               : HTH_VOCAB_WORKERS,
+                                      .spin_us = HTH_POOL_SPIN_US};
     HTH_TRY(hth_pool_create(&pool, &options, err));
     hearth_status status = build_tables(v, g, tokens, pool, err);
     hth_pool_free(&pool);
