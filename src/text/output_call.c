@@ -32,8 +32,22 @@ hth_step hth_output_call_begin(hth_parser *p, const char *name, size_t size) {
     return HTH_NEXT;
 }
 
+hth_step hth_output_call_begin_object(hth_parser *p) {
+    if (p->begun) return HTH_NEXT;
+    HTH_STEP(hth_output_call_begin(p, p->text.data + p->name.from, p->name.to - p->name.from));
+    return hth_output_call_put(p, "{");
+}
+
 hth_step hth_output_call_argue(hth_parser *p, const char *text, size_t size) {
     return hth_bytes_append(&p->arguments, text, size) ? HTH_NEXT : HTH_NO_MEMORY;
+}
+
+hth_step hth_output_call_put(hth_parser *p, const char *text) {
+    return hth_output_call_argue(p, text, strlen(text));
+}
+
+hth_step hth_output_call_put_escaped(hth_parser *p, size_t from, size_t to) {
+    return hth_json_escape(p->text.data + from, to - from, &p->arguments) ? HTH_NEXT : HTH_NO_MEMORY;
 }
 
 void hth_output_call_show(hth_parser *p) {

@@ -16,20 +16,6 @@ void hth_output_elements_begin(hth_parser *p) {
     p->body.elements.levels[0] = (hth_element_level){.object = true};
 }
 
-static hth_step argue(hth_parser *p, const char *text) {
-    return hth_output_call_argue(p, text, strlen(text));
-}
-
-static hth_step argue_escaped(hth_parser *p, size_t from, size_t to) {
-    return hth_json_escape(p->text.data + from, to - from, &p->arguments) ? HTH_NEXT : HTH_NO_MEMORY;
-}
-
-static hth_step begin(hth_parser *p) {
-    if (p->begun) return HTH_NEXT;
-    HTH_STEP(hth_output_call_begin(p, p->text.data + p->name.from, p->name.to - p->name.from));
-    return argue(p, "{");
-}
-
 /* ---- tags ---- */
 
 /* MARK and `text` at `at`, and where they end. */
@@ -102,11 +88,11 @@ static hth_step element_begins(hth_parser *p, hth_range name, size_t end) {
     hth_element_level *level = &e->levels[e->depth];
     if (!level->object && !is_item(p, name))
         return hth_output_call_fail(p, "a list in a tool call has a named element");
-    if (level->any) HTH_STEP(argue(p, ", "));
+    if (level->any) HTH_STEP(hth_output_call_put(p, ", "));
     if (level->object) {
-        HTH_STEP(argue(p, "\""));
-        HTH_STEP(argue_escaped(p, name.from, name.to));
-        HTH_STEP(argue(p, "\": "));
+        HTH_STEP(hth_output_call_put(p, "\""));
+        HTH_STEP(hth_output_call_put_escaped(p, name.from, name.to));
+        HTH_STEP(hth_output_call_put(p, "\": "));
     }
     level->any = true;
     level->name = name;
@@ -116,7 +102,7 @@ static hth_step element_begins(hth_parser *p, hth_range name, size_t end) {
     e->string = e->types == HTH_TYPE_STRING;
     e->state = HTH_ELEMENT_BEGIN;
     e->value_at = p->at = end;
-    return e->string ? argue(p, "\"") : HTH_NEXT;
+    return e->string ? hth_output_call_put(p, "\"") : HTH_NEXT;
 }
 
 static hth_step container_begins(hth_parser *p, hth_range first) {
@@ -126,7 +112,7 @@ static hth_step container_begins(hth_parser *p, hth_range first) {
         return hth_output_call_fail(p, "a tool call's arguments are nested too deep");
     e->levels[++e->depth] = (hth_element_level){.object = !list};
     e->state = HTH_ELEMENT_NEXT;
-    return argue(p, list ? "[" : "{");
+    return hth_output_call_put(p, list ? "[" : "{");
 }
 
 /* The container at hand has ended, and with it the element that holds it, at `end`. */
@@ -134,7 +120,7 @@ static hth_step container_ends(hth_parser *p, size_t end) {
     hth_elements *e = &p->body.elements;
     bool object = e->levels[e->depth--].object;
     p->at = end;
-    return argue(p, object ? "}" : "]");
+    return hth_output_call_put(p, object ? "}" : "]");
 }
 
 /* Between elements. */
@@ -148,13 +134,13 @@ static hth_step next_step(hth_parser *p) {
     if (e->depth > 0) close = match_closing(p, p->at, e->levels[e->depth - 1].name, &close_end);
     else close = hth_output_match(p, p->at, p->call->close[0]);
     if (open == HTH_MATCH_FULL) {
-        HTH_STEP(begin(p));
+        HTH_STEP(hth_output_call_begin_object(p));
         return element_begins(p, name, open_end);
     }
     if (close == HTH_MATCH_FULL && e->depth > 0) return container_ends(p, close_end);
     if (close == HTH_MATCH_FULL) {
-        HTH_STEP(begin(p));
-        HTH_STEP(argue(p, "}"));
+        HTH_STEP(hth_output_call_begin_object(p));
+        HTH_STEP(hth_output_call_put(p, "}"));
         p->at += strlen(p->call->close[0]);
         p->closed = 1;
         HTH_STEP(hth_output_call_done(p));
@@ -189,7 +175,7 @@ static hth_step drain(hth_parser *p) {
     hth_elements *e = &p->body.elements;
     if (!e->string || p->at <= e->value_at) return HTH_NEXT;
     size_t size = hth_output_whole(p->text.data + e->value_at, p->at - e->value_at);
-    HTH_STEP(argue_escaped(p, e->value_at, e->value_at + size));
+    HTH_STEP(hth_output_call_put_escaped(p, e->value_at, e->value_at + size));
     e->value_at += size;
     return HTH_NEXT;
 }
@@ -199,11 +185,11 @@ static hth_step value_ends(hth_parser *p) {
     bool empty = p->at == e->value_at && !(e->types & HTH_TYPE_STRING);
     unsigned containers = e->types & (HTH_TYPE_OBJECT | HTH_TYPE_ARRAY);
     if (e->string) {
-        HTH_STEP(argue_escaped(p, e->value_at, p->at)); /* the beginning of a character, at most */
-        return argue(p, "\"");
+        HTH_STEP(hth_output_call_put_escaped(p, e->value_at, p->at)); /* the beginning of a character, at most */
+        return hth_output_call_put(p, "\"");
     }
-    if (empty && containers == HTH_TYPE_ARRAY) return argue(p, "[]");
-    if (empty && containers == HTH_TYPE_OBJECT) return argue(p, "{}");
+    if (empty && containers == HTH_TYPE_ARRAY) return hth_output_call_put(p, "[]");
+    if (empty && containers == HTH_TYPE_OBJECT) return hth_output_call_put(p, "{}");
     return hth_output_argue_text(p, e->value_at, p->at, e->types);
 }
 

@@ -213,8 +213,13 @@ hth_step hth_output_call_step(hth_parser *p);
 hth_step hth_output_call_end(hth_parser *p);
 /* The call is one: show its name. TURN when there are too many. */
 hth_step hth_output_call_begin(hth_parser *p, const char *name, size_t size);
+/* The same, unless it is shown already, with the name that was read; its arguments begin with "{". */
+hth_step hth_output_call_begin_object(hth_parser *p);
 /* Append to the call's arguments. */
 hth_step hth_output_call_argue(hth_parser *p, const char *text, size_t size);
+/* The same with a text that ends in 0; with from .. to of the answer, as what stands inside a JSON string. */
+hth_step hth_output_call_put(hth_parser *p, const char *text);
+hth_step hth_output_call_put_escaped(hth_parser *p, size_t from, size_t to);
 /* Show what was appended. */
 void hth_output_call_show(hth_parser *p);
 /* The call's last byte is before p->at; then its closing markers are read if `close`. */

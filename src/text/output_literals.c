@@ -37,10 +37,6 @@ bool hth_output_literals_are_between(const hth_parser *p) {
     return l->any_call && (l->state == BETWEEN || l->state == START);
 }
 
-static hth_step argue(hth_parser *p, const char *text) {
-    return hth_output_call_argue(p, text, strlen(text));
-}
-
 static hth_step fail(hth_parser *p) {
     return hth_output_call_fail(p, "a tool call's arguments are not what the format has");
 }
@@ -49,18 +45,12 @@ static bool in_object(const hth_literals *l) {
     return (l->objects[(l->depth - 1) / 64] >> ((l->depth - 1) % 64) & 1) != 0;
 }
 
-static hth_step begin(hth_parser *p) {
-    if (p->begun) return HTH_NEXT;
-    HTH_STEP(hth_output_call_begin(p, p->text.data + p->name.from, p->name.to - p->name.from));
-    return argue(p, "{");
-}
-
 /* Before a key of an object, or an element of a list: the comma. */
 static hth_step separate(hth_parser *p) {
     hth_literals *l = &p->body.literals;
     bool first = l->first;
     l->first = false;
-    return first ? HTH_NEXT : argue(p, ", ");
+    return first ? HTH_NEXT : hth_output_call_put(p, ", ");
 }
 
 /* ---- containers ---- */
@@ -74,14 +64,14 @@ static hth_step open_container(hth_parser *p, bool object) {
     l->first = true;
     l->state = object ? KEY_OR_END : VALUE_OR_END;
     p->at++;
-    return argue(p, object ? "{" : "[");
+    return hth_output_call_put(p, object ? "{" : "[");
 }
 
 /* The call's own bracket closes. */
 static hth_step call_ended(hth_parser *p) {
     hth_literals *l = &p->body.literals;
-    HTH_STEP(begin(p));
-    HTH_STEP(argue(p, "}"));
+    HTH_STEP(hth_output_call_begin_object(p));
+    HTH_STEP(hth_output_call_put(p, "}"));
     p->at++;
     HTH_STEP(hth_output_call_done(p));
     if (!l->list) return hth_output_call_close(p);
@@ -100,7 +90,7 @@ static hth_step close_container(hth_parser *p, char c) {
     l->state = AFTER;
     l->first = false;
     p->at++;
-    return argue(p, c == '}' ? "}" : "]");
+    return hth_output_call_put(p, c == '}' ? "}" : "]");
 }
 
 /* ---- words: keys, numbers, names of constants ---- */
@@ -128,11 +118,11 @@ static hth_step argue_word(hth_parser *p, size_t from, size_t to) {
     if (!keyed && is_json_scalar(word, to - from)) return hth_output_call_argue(p, word, to - from);
     for (size_t i = 0; i < 3 && !keyed; i++)
         if (to - from == strlen(python[i][0]) && memcmp(word, python[i][0], to - from) == 0)
-            return argue(p, python[i][1]);
+            return hth_output_call_put(p, python[i][1]);
     if (from == to || (!keyed && p->call->body == HTH_BODY_PYTHON)) return fail(p);
-    HTH_STEP(argue(p, "\""));
+    HTH_STEP(hth_output_call_put(p, "\""));
     if (!hth_json_escape(word, to - from, &p->arguments)) return HTH_NO_MEMORY;
-    return argue(p, keyed ? "\": " : "\"");
+    return hth_output_call_put(p, keyed ? "\": " : "\"");
 }
 
 static hth_step word_step(hth_parser *p) {
@@ -148,7 +138,7 @@ static hth_step word_step(hth_parser *p) {
             size_t to = p->at;
             while (to > l->from && hth_output_is_space(p->text.data[to - 1])) to--;
             if (l->keyed) {
-                HTH_STEP(begin(p));
+                HTH_STEP(hth_output_call_begin_object(p));
                 HTH_STEP(separate(p));
                 p->at++;
             }
@@ -165,14 +155,14 @@ static hth_step word_step(hth_parser *p) {
 
 static hth_step begin_string(hth_parser *p, bool keyed, size_t quote) {
     hth_literals *l = &p->body.literals;
-    if (keyed) HTH_STEP(begin(p));
+    if (keyed) HTH_STEP(hth_output_call_begin_object(p));
     if (keyed) HTH_STEP(separate(p));
     l->quote = p->text.data[p->at];
     p->at += quote;
     l->state = STRING;
     l->keyed = keyed;
     l->from = p->at;
-    return argue(p, "\"");
+    return hth_output_call_put(p, "\"");
 }
 
 /* Take the string's bytes up to p->at; `cut` when more of it may follow. */
@@ -180,7 +170,7 @@ static hth_step drain(hth_parser *p, bool cut) {
     hth_literals *l = &p->body.literals;
     size_t size = p->at - l->from;
     if (cut) size = hth_output_whole(p->text.data + l->from, size);
-    if (!hth_json_escape(p->text.data + l->from, size, &p->arguments)) return HTH_NO_MEMORY;
+    HTH_STEP(hth_output_call_put_escaped(p, l->from, l->from + size));
     l->from += size;
     return HTH_NEXT;
 }
@@ -190,7 +180,7 @@ static hth_step string_ended(hth_parser *p, size_t quote) {
     HTH_STEP(drain(p, false));
     p->at += quote;
     l->state = l->keyed ? COLON : AFTER;
-    return argue(p, "\"");
+    return hth_output_call_put(p, "\"");
 }
 
 static hth_step string_step(hth_parser *p) {
@@ -333,7 +323,7 @@ static hth_step after_step(hth_parser *p) {
         if (c != ':') return fail(p);
         p->at++;
         l->state = VALUE;
-        return argue(p, ": ");
+        return hth_output_call_put(p, ": ");
     }
     if (l->state == BETWEEN) {
         if (c != ',' && c != ']') return fail(p);
@@ -350,7 +340,7 @@ static hth_step after_step(hth_parser *p) {
 
 hth_step hth_output_literals_step(hth_parser *p) {
     hth_step step = HTH_NEXT;
-    if (p->call->body == HTH_BODY_GEMMA) HTH_STEP(begin(p));
+    if (p->call->body == HTH_BODY_GEMMA) HTH_STEP(hth_output_call_begin_object(p));
     while (step == HTH_NEXT) {
         switch (p->body.literals.state) {
         case START: step = start_step(p); break;

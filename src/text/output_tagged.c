@@ -16,14 +16,6 @@ void hth_output_tagged_begin(hth_parser *p) {
     p->body.tagged = (hth_tagged){.state = HTH_TAG_NEXT};
 }
 
-static hth_step argue(hth_parser *p, const char *text) {
-    return hth_output_call_argue(p, text, strlen(text));
-}
-
-static hth_step argue_escaped(hth_parser *p, size_t from, size_t to) {
-    return hth_json_escape(p->text.data + from, to - from, &p->arguments) ? HTH_NEXT : HTH_NO_MEMORY;
-}
-
 /* Which of the call's closing tags stands at `at`: its place plus 1, in *which; 0 none. */
 static hth_match match_close(hth_parser *p, size_t at, size_t *which) {
     hth_match found = HTH_MATCH_NONE;
@@ -34,12 +26,6 @@ static hth_match match_close(hth_parser *p, size_t at, size_t *which) {
         if (match > found) found = match;
     }
     return found;
-}
-
-static hth_step begin(hth_parser *p) {
-    if (p->begun) return HTH_NEXT;
-    HTH_STEP(hth_output_call_begin(p, p->text.data + p->name.from, p->name.to - p->name.from));
-    return argue(p, "{");
 }
 
 /* ---- between values ---- */
@@ -60,15 +46,15 @@ static hth_step next_step(hth_parser *p) {
         return HTH_TURN;
     }
     if (key == HTH_MATCH_FULL) {
-        HTH_STEP(begin(p));
+        HTH_STEP(hth_output_call_begin_object(p));
         p->at += strlen(p->call->tags->key_open);
         t->key_at = p->at;
         t->state = HTH_TAG_KEY;
         return HTH_NEXT;
     }
     if (close == HTH_MATCH_FULL) {
-        HTH_STEP(begin(p));
-        HTH_STEP(argue(p, "}"));
+        HTH_STEP(hth_output_call_begin_object(p));
+        HTH_STEP(hth_output_call_put(p, "}"));
         p->at += strlen(p->call->close[which - 1]);
         p->closed = which;
         HTH_STEP(hth_output_call_done(p));
@@ -97,23 +83,23 @@ static hth_step argue_key(hth_parser *p) {
         for (size_t i = 0; i < 2; i++) {
             size_t size = strlen(references[i][0]);
             if (t->key_to - at < size || memcmp(p->text.data + at, references[i][0], size) != 0) continue;
-            HTH_STEP(argue_escaped(p, from, at));
-            HTH_STEP(argue(p, references[i][1]));
+            HTH_STEP(hth_output_call_put_escaped(p, from, at));
+            HTH_STEP(hth_output_call_put(p, references[i][1]));
             from = at + size;
             at = from - 1;
             break;
         }
     }
-    return argue_escaped(p, from, t->key_to);
+    return hth_output_call_put_escaped(p, from, t->key_to);
 }
 
 static hth_step key_ended(hth_parser *p) {
     hth_tagged *t = &p->body.tagged;
     const char *key = p->text.data + t->key_at;
     size_t size = t->key_to - t->key_at;
-    HTH_STEP(argue(p, t->any ? ", \"" : "\""));
+    HTH_STEP(hth_output_call_put(p, t->any ? ", \"" : "\""));
     HTH_STEP(argue_key(p));
-    HTH_STEP(argue(p, "\": "));
+    HTH_STEP(hth_output_call_put(p, "\": "));
     t->any = true;
     t->types = hth_output_tools_types(p->tools, p->text.data + p->name.from, p->name.to - p->name.from, key, size);
     if (p->call->tags->types != NULL) {
@@ -207,11 +193,11 @@ hth_step hth_output_argue_text(hth_parser *p, size_t from, size_t to, unsigned t
     if ((type & allowed) != 0) return hth_output_call_argue(p, p->text.data + a, b - a);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         bool is_word = b - a == strlen(words[i].python) && memcmp(p->text.data + a, words[i].python, b - a) == 0;
-        if (is_word && (words[i].type & allowed) != 0) return argue(p, words[i].json);
+        if (is_word && (words[i].type & allowed) != 0) return hth_output_call_put(p, words[i].json);
     }
-    HTH_STEP(argue(p, "\""));
-    HTH_STEP(argue_escaped(p, from, to));
-    return argue(p, "\"");
+    HTH_STEP(hth_output_call_put(p, "\""));
+    HTH_STEP(hth_output_call_put_escaped(p, from, to));
+    return hth_output_call_put(p, "\"");
 }
 
 /* Show what is certain to be part of a string's value, up to `to`. */
@@ -219,7 +205,7 @@ static hth_step drain(hth_parser *p, size_t to) {
     hth_tagged *t = &p->body.tagged;
     if (!t->string || to <= t->value_at) return HTH_NEXT;
     to = t->value_at + hth_output_whole(p->text.data + t->value_at, to - t->value_at);
-    HTH_STEP(argue_escaped(p, t->value_at, to));
+    HTH_STEP(hth_output_call_put_escaped(p, t->value_at, to));
     t->value_at = to;
     return HTH_NEXT;
 }
@@ -236,7 +222,7 @@ static hth_step value_step(hth_parser *p) {
         if (t->literal) t->value_at = p->at += strlen(tags->literal_open);
         else if (tags->newlines && p->text.data[p->at] == '\n') t->value_at = ++p->at;
         t->started = true;
-        if (t->string) HTH_STEP(argue(p, "\""));
+        if (t->string) HTH_STEP(hth_output_call_put(p, "\""));
     }
     const char *value_close = t->literal ? tags->literal_close : tags->value_close;
     for (; p->at < p->text.size; p->at++) {
@@ -277,8 +263,8 @@ static hth_step after_step(hth_parser *p) {
     }
     t->state = HTH_TAG_NEXT;
     if (!t->string) return hth_output_argue_text(p, t->value_at, t->value_to, t->types);
-    HTH_STEP(argue_escaped(p, t->value_at, t->value_to)); /* the beginning of a character, at most */
-    return argue(p, "\"");
+    HTH_STEP(hth_output_call_put_escaped(p, t->value_at, t->value_to)); /* the beginning of a character, at most */
+    return hth_output_call_put(p, "\"");
 }
 
 hth_step hth_output_tagged_step(hth_parser *p) {
