@@ -70,7 +70,7 @@ typedef struct hth_pass {
     hth_pass_fault *faults;  /* [seqs], written by the pass */
     const int32_t *out_rows; /* [outs], increasing */
     hth_frontier *arrivals;  /* ops whose weights are there; a stage waits for its own. NULL: all are. Where it is cut
-                                the  pass ends, and leaves nothing that means anything: whoever cut it knows why */
+                                the pass ends, and leaves nothing that means anything: whoever cut it knows why */
     int64_t first_output;    /* where in the logits buffer this pass's outputs go, in rows */
 } hth_pass;
 

@@ -55,3 +55,8 @@ hearth_status hth_fail(hearth_error *err, hearth_status status, const char *form
     make_printable(err->text);
     return status;
 }
+
+hearth_status hth_raise(const hearth_error *kept, hearth_error *err) {
+    if (err && kept->status != HEARTH_OK) *err = *kept;
+    return kept->status;
+}

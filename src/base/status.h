@@ -12,6 +12,10 @@
 hearth_status hth_fail(hearth_error *err, hearth_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Raise an error that was kept: copy it to *err (if not NULL) and return its status. One that is none (HEARTH_OK)
+ * leaves *err as it is. */
+hearth_status hth_raise(const hearth_error *kept, hearth_error *err);
+
 /* What a noun ends in behind a number: "" or "s". */
 static inline const char *hth_plural(int64_t count) {
     return count == 1 ? "" : "s";

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
@@ -78,9 +79,11 @@ size_t hth_ledger_aside(hth_ledger *l, const char *what) {
 }
 
 void hth_ledger_how(hth_ledger *l, size_t index, const char *format, ...) {
+    char *how = l->rows[index].how;
+    const size_t said = strlen(how);
     va_list values;
     va_start(values, format);
-    vsnprintf(l->rows[index].how, sizeof l->rows[index].how, format, values);
+    vsnprintf(how + said, sizeof l->rows[index].how - said, format, values);
     va_end(values);
 }
 

@@ -39,7 +39,7 @@ void hth_ledger_split(hth_ledger *ledger, const char *what, uint64_t ns);
  */
 size_t hth_ledger_aside(hth_ledger *ledger, const char *what);
 
-/* Say in words what was chosen in row `index`; cut at the size of its field. */
+/* Say in words what was chosen in row `index`, after what was said already; cut at the size of its field. */
 __attribute__((format(printf, 3, 4))) void hth_ledger_how(hth_ledger *ledger, size_t index, const char *format, ...);
 
 /* The opening thread has waited for row `index` since the last charge. */

@@ -1,7 +1,6 @@
 /* Open: the composition point. Cheap refusals first, then everything that costs, each step a row of the ledger. Weights
  * arrive on threads of their own as soon as the plan is accepted, while the rest is made. */
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,14 +221,13 @@ static hearth_status start_residency(hearth_engine *e, hearth_error *err) {
 static void write_residency_row(hearth_engine *e) {
     const hth_arrival *a = &e->residency.arrival;
     hearth_ledger_row *row = &e->ledger.rows[e->residency_row];
-    const size_t said = strlen(row->how);
     row->end_ms = (double)(a->end_ns - e->ledger.start_ns) * 1e-6;
     row->bytes = atomic_load(&a->arrived);
     row->minor_faults = a->minor_faults;
     row->major_faults = a->major_faults;
     if (a->bytes > 0 && e->residency.tells_huge)
-        snprintf(row->how + said, sizeof row->how - said, ", %.0f %% in huge pages",
-                 100 * (double)e->residency.huge / (double)a->bytes);
+        hth_ledger_how(&e->ledger, e->residency_row, ", %.0f %% in huge pages",
+                       100 * (double)e->residency.huge / (double)a->bytes);
 }
 
 /* All weights are there, or never will be. */
@@ -238,9 +236,7 @@ static hearth_status settle(hearth_engine *e, hearth_error *err) {
     if (e->residency.pending) write_residency_row(e);
     e->residency.pending = false;
     e->residency.last_use_ns = a->end_ns;
-    if (a->failure.status == HEARTH_OK) return HEARTH_OK;
-    if (err) *err = a->failure;
-    return a->failure.status;
+    return hth_raise(&a->failure, err);
 }
 
 static hearth_status await_weights(hearth_engine *e, hearth_error *err) {
@@ -263,11 +259,7 @@ hearth_status hth_engine_file_check(hearth_engine *e, hearth_error *err) {
 }
 
 hearth_status hth_engine_ready(hearth_engine *e, hearth_error *err) {
-    const hearth_error *failure = &e->residency.arrival.failure;
-    if (!e->residency.pending && failure->status != HEARTH_OK) {
-        if (err) *err = *failure;
-        return failure->status;
-    }
+    if (!e->residency.pending) HTH_TRY(hth_raise(&e->residency.arrival.failure, err));
     return hth_residency_ready(&e->residency, &e->counters.refaults, err);
 }
 

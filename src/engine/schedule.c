@@ -206,8 +206,7 @@ hearth_status hearth_engine_run(hearth_engine *e, hearth_item *items, size_t cou
         if (status != HEARTH_OK) {
             for (size_t i = 0; i < count; i++) items[i].session->poison = why;
             drop_poisoned_marks(e, items, count);
-            if (err) *err = why;
-            return status;
+            return hth_raise(&why, err);
         }
         note_faults(e, &pass);
         keep_marks(e, &pass);

@@ -464,11 +464,11 @@ hearth_status hth_builder_finish(hth_builder **builder, hth_tensor_id logits, ht
             hth_program_check(p, &b->error);
         }
     }
-    hearth_status status = b->error.status;
+    const hearth_status status = hth_raise(&b->error, err);
     if (status == HEARTH_OK) {
         *out = p;
         b->program = NULL;
-    } else if (err) *err = b->error;
+    }
     hth_builder_free(builder);
     return status;
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/cpu.h"
 #include "text/tokenizer_internal.h"
 
 static const struct {
@@ -77,11 +76,6 @@ static hearth_status fill(hearth_tokenizer *t, const hth_gguf *g, const hearth_t
     int threads = options == NULL ? 0 : options->threads;
     if (nfc < -1 || nfc > 1) return hth_fail(err, HEARTH_BAD_OPTION, "option nfc is %d, not -1, 0 or 1", nfc);
     if (threads < 0) return hth_fail(err, HEARTH_BAD_OPTION, "option threads is %d, not 0 or more", threads);
-    if (threads == 0) {
-        hth_cpu cpu;
-        hth_cpu_probe(&cpu);
-        threads = cpu.threads;
-    }
     HTH_TRY(find_kind(g, &kind, err));
     HTH_TRY(find_pre(g, options == NULL ? NULL : options->pre, kind, &t->pre, err));
     HTH_TRY(hth_vocab_load(&t->vocab, g, kind, t->pre, threads, err));

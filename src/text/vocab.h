@@ -83,7 +83,8 @@ typedef struct hth_vocab {
     bool add_bos, add_eos, add_space;
 } hth_vocab;
 
-/* Fill a zeroed vocabulary, with at most so many threads. Free it also after a failure. */
+/* Fill a zeroed vocabulary, with at most so many threads (0: as many as there are cores and help). Free it also after a
+ * failure. */
 hearth_status hth_vocab_load(hth_vocab *v, const hth_gguf *g, hth_vocab_kind kind, const hth_pre_row *pre, int threads,
                              hearth_error *err);
 void hth_vocab_free(hth_vocab *v);

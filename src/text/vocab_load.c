@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/hash.h"
 #include "text/vocab_internal.h"
 
@@ -189,6 +190,17 @@ static hearth_status build_specials(hth_vocab *v, const hth_gguf *g, const hth_g
     return HEARTH_OK;
 }
 
+/* How many threads build the tables. The machine is asked only where more than one would help. */
+static int worker_count(uint32_t tokens, int threads) {
+    if (tokens < FEW_TOKENS) return 1;
+    if (threads == 0) {
+        hth_cpu cpu;
+        hth_cpu_probe(&cpu);
+        threads = cpu.threads;
+    }
+    return threads < HTH_VOCAB_WORKERS ? threads : HTH_VOCAB_WORKERS;
+}
+
 hearth_status hth_vocab_load(hth_vocab *v, const hth_gguf *g, hth_vocab_kind kind, const hth_pre_row *pre, int threads,
                              hearth_error *err) {
     const hth_gguf_kv *tokens;
@@ -200,10 +212,7 @@ hearth_status hth_vocab_load(hth_vocab *v, const hth_gguf *g, hth_vocab_kind kin
     HTH_TRY(read_tokens(v, g, &tokens, err));
     HTH_TRY(read_types(v, g, err));
     HTH_TRY(hth_vocab_find_roles(v, g, tokens, pre, err));
-    const hth_pool_options options = {.threads = v->size < FEW_TOKENS          ? 1
-                                                 : threads < HTH_VOCAB_WORKERS ? threads
-                                                                               : HTH_VOCAB_WORKERS,
-                                      .spin_us = HTH_POOL_SPIN_US};
+    const hth_pool_options options = {.threads = worker_count(v->size, threads), .spin_us = HTH_POOL_SPIN_US};
     HTH_TRY(hth_pool_create(&pool, &options, err));
     hearth_status status = build_tables(v, g, tokens, pool, err);
     hth_pool_free(&pool);

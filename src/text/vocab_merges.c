@@ -218,11 +218,7 @@ static hearth_status read_all(merge_reader *readers, const merge_reader *plan, h
         r->end = hth_vocab_share(plan->merges->count, workers, w + 1);
     }
     hth_pool_run(pool, read_merges, readers);
-    for (int w = 0; w < workers; w++) {
-        if (readers[w].error.status == HEARTH_OK) continue;
-        if (err) *err = readers[w].error;
-        return readers[w].error.status;
-    }
+    for (int w = 0; w < workers; w++) HTH_TRY(hth_raise(&readers[w].error, err));
     return HEARTH_OK;
 }
 

@@ -142,10 +142,7 @@ static hearth_status join_shares(text_job *job, int workers, hearth_error *err) 
     v->cuts_words = true;
     for (int w = 0; w < workers; w++) {
         const text_share *share = &job->shares[w];
-        if (share->error.status != HEARTH_OK) {
-            if (err) *err = share->error;
-            return share->error.status;
-        }
+        HTH_TRY(hth_raise(&share->error, err));
         const uint32_t gap = share->at - at;
         memmove(v->bytes + at, v->bytes + share->at, share->bytes);
         for (uint32_t id = share->first; id < share->end; id++) v->offsets[id] -= gap;

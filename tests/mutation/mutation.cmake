@@ -111,7 +111,7 @@ if(NOT HEARTH_SANITIZE)
   hearth_mutant(pass_before_its_weights TEST open SOURCE backends/cpu/run.c
     FROM "if (!hth_frontier_wait(pass->arrivals, stage->ops)) return;" TO "(void)hth_frontier_wait;")
   hearth_mutant(weights_that_fail_are_not_missed TEST open SOURCE engine/open.c
-    FROM "if (a->failure.status == HEARTH_OK) return HEARTH_OK; if (err) *err = a->failure; return a->failure.status;"
+    FROM "return hth_raise(&a->failure, err);"
     TO "(void)err; return HEARTH_OK;")
 
   # A plan that is not what is taken, and advice that does not fit.
